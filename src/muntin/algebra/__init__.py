@@ -1,0 +1,45 @@
+"""What is combined: aggregates, their laws, and the fields that they share."""
+
+from muntin.algebra.aggregate import Aggregate, Algebra, RowAggregate
+from muntin.algebra.extremes import (
+    argmax,
+    argmin,
+    first,
+    last,
+    max,
+    max_count,
+    min,
+    min_count,
+    relative_variation,
+)
+from muntin.algebra.fusion import Field, Fusion, fuse
+from muntin.algebra.laws import LawViolation, check_aggregate
+from muntin.algebra.moments import stddev, variance
+from muntin.algebra.sums import count, geomean, mean, product, sum
+
+__all__ = [
+    "Aggregate",
+    "Algebra",
+    "Field",
+    "Fusion",
+    "LawViolation",
+    "RowAggregate",
+    "argmax",
+    "argmin",
+    "check_aggregate",
+    "count",
+    "first",
+    "fuse",
+    "geomean",
+    "last",
+    "max",
+    "max_count",
+    "mean",
+    "min",
+    "min_count",
+    "product",
+    "relative_variation",
+    "stddev",
+    "sum",
+    "variance",
+]

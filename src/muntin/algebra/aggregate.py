@@ -1,0 +1,201 @@
+"""What is combined: the Aggregate that a user writes, and the Algebra that every engine reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+Function = Callable[..., Any]
+Kind = Literal["distributive", "algebraic", "holistic"]
+Kinds = tuple[str, ...]  # the type code of each value column: "f8" or "i8"
+
+
+class Absent:
+    """The type of markers for "there is none", where None could be somebody's value."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+NO_IDENTITY: Final = Absent("NO_IDENTITY")
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """The functions of one aggregate, over states that are scalars or flat tuples of scalars.
+
+    On the object path a state may be anything; `fields` is then None.
+    """
+
+    lift: Function
+    combine: Function
+    lower: Function
+    invert: Function | None = None
+    invert_oldest: Function | None = None
+    identity: Any = NO_IDENTITY
+    # How much rounding one inverse leaves behind, and how much a state can bear before it must be
+    # computed anew; None where inverses are exact.
+    error_step: Function | None = None
+    error_limit: Function | None = None
+    fields: tuple[str, ...] | None = None
+    result: str | None = None
+    misses: bool = False  # lower may return None, for a null answer
+    # lower(combine(a, b)) in fewer steps, where an aggregate knows how.
+    lower_pair: Function | None = None
+
+
+_FUNCTIONS = ("lift", "combine", "lower", "invert", "invert_oldest")
+
+
+class Aggregate:
+    """A way to combine records: lift each one, combine neighbours, lower the whole.
+
+    Subclasses give `combine`, which must be associative, and as they need it `lift` (one record to a
+    state), `lower` (a state to the answer), `identity`, and the inverses: `invert(a, b)` takes b out of
+    the newer end of a, `invert_oldest(a, b)` out of the older one. Plain functions and static methods
+    both do. An instance is bound to columns, or to none (then it takes values as they are).
+
+    >>> class SumOfSquares(Aggregate):
+    ...     commutative = True
+    ...     def lift(v): return v * v
+    ...     def combine(a, b): return a + b
+    >>> SumOfSquares("load")
+    SumOfSquares('load')
+    >>> a = SumOfSquares()
+    >>> a.lower(a.combine(a.lift(3), a.lift(4)))
+    25
+    """
+
+    commutative: ClassVar[bool] = False
+    selective: ClassVar[bool] = False  # combine(a, b) is always one of a and b
+    kind: ClassVar[Kind] = "algebraic"
+    empty: ClassVar[Any] = None  # the answer over no value
+    numeric: ClassVar[bool] = False  # values must be numbers
+
+    lift: Function
+    combine: Function
+    lower: Function
+    columns: tuple[str, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let plain functions in the class body stand for static methods."""
+        super().__init_subclass__(**kwargs)
+        for name in _FUNCTIONS:
+            if inspect.isfunction(cls.__dict__.get(name)):
+                setattr(cls, name, staticmethod(cls.__dict__[name]))
+
+    def __init__(self, *columns: str) -> None:
+        name = type(self).__name__
+        if not hasattr(self, "combine"):
+            raise TypeError(f"{name} has no combine(a, b): every aggregate needs one.")
+        for column in columns:
+            if not isinstance(column, str):
+                raise TypeError(f"{name} takes column names, not {column!r}.")
+        if columns and len(columns) != self.arity:
+            raise TypeError(f"{name} reads {self.arity} column(s), but {len(columns)} were named: {columns}.")
+        self.columns = columns
+
+    @property
+    def arity(self) -> int:
+        """How many values `lift` takes: the number of columns."""
+        return len(inspect.signature(self.lift).parameters)
+
+    @property
+    def skips_nulls(self) -> bool:
+        """Whether a null value counts for nothing (all but `count()`)."""
+        return True
+
+    @property
+    def invertible(self) -> bool:
+        """Whether the oldest record of a window can be taken out of its state."""
+        algebra = self.algebra(inverting=True)
+        return algebra.invert_oldest is not None
+
+    def algebra(self, kinds: Kinds | None = None, *, inverting: bool = False) -> Algebra:
+        """Return the functions for values of these types (None: any Python values).
+
+        `inverting` asks for states that keep their precision when records are taken out again.
+        """
+        del kinds, inverting  # a user's own functions are the same for all
+        invert = getattr(self, "invert", None)
+        oldest = getattr(self, "invert_oldest", None)
+        if oldest is None and self.commutative:
+            oldest = invert
+        identity = getattr(self, "identity", NO_IDENTITY)
+        return Algebra(self.lift, self.combine, self.lower, invert, oldest, identity)
+
+    def _parameters(self) -> tuple[Any, ...]:
+        """Return what tells two instances of one class apart, beside their columns."""
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate) or type(other) is not type(self):
+            return NotImplemented
+        return self.columns == other.columns and self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.columns, self._parameters()))
+
+    def __repr__(self) -> str:
+        arguments = [repr(a) for a in (*self.columns, *self._parameters())]
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+Aggregate.lift = staticmethod(_unchanged)
+Aggregate.lower = staticmethod(_unchanged)
+
+
+class RowAggregate(Aggregate):
+    """An aggregate whose state is a row of an array, combined in place: for large partials.
+
+    Subclasses give `width` and `dtype` of the row, which starts as zeros (the identity), and
+    `lift_into(row, value)`, `combine_into(row, a, b)` and `lower(row)`; all of them must compile.
+
+    >>> import numpy as np
+    >>> class Seen(RowAggregate):
+    ...     width, dtype, commutative = 4, "u1", True
+    ...     def lift_into(row, v): row[v] = 1
+    ...     def combine_into(row, a, b): np.bitwise_or(a, b, row)
+    ...     def lower(row): return row.sum()
+    >>> seen = Seen()
+    >>> int(seen.lower(seen.combine(seen.lift(1), seen.lift(3))))
+    2
+    """
+
+    width: ClassVar[int]
+    dtype: ClassVar[str]
+    lift_into: Function
+    combine_into: Function
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Derive lift and combine on fresh rows from the in-place functions."""
+        super().__init_subclass__(**kwargs)
+        import numpy as np
+
+        for name in ("lift_into", "combine_into"):
+            if inspect.isfunction(cls.__dict__.get(name)):
+                setattr(cls, name, staticmethod(cls.__dict__[name]))
+
+        def lift(value: Any) -> Any:
+            row = np.zeros(cls.width, cls.dtype)
+            cls.lift_into(row, value)
+            return row
+
+        def combine(a: Any, b: Any) -> Any:
+            row = np.empty(cls.width, cls.dtype)
+            cls.combine_into(row, a, b)
+            return row
+
+        cls.lift = staticmethod(lift)
+        cls.combine = staticmethod(combine)

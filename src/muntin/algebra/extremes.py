@@ -1,0 +1,263 @@
+"""Smallest and largest values, how often they occur, and what came with them.
+
+NaN is the largest value, as in Spark; of equal values the first is taken. Comparisons are written so
+that they hold for NaN, numbers, strings and anything else that can be ordered.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from muntin.algebra.aggregate import NO_IDENTITY, Kinds
+from muntin.algebra.builtin import BuiltIn, columns_of, register
+from muntin.algebra.parts import Part
+from muntin.algebra.sums import same
+
+
+def larger(a: Any, b: Any) -> Any:
+    return b if b > a or (b != b and a == a) else a
+
+
+def smaller(a: Any, b: Any) -> Any:
+    return b if b < a or (a != a and b == b) else a
+
+
+def with_count(v: Any) -> Any:
+    return v, 1
+
+
+def larger_counted(a: Any, b: Any) -> Any:
+    if b[0] > a[0] or (b[0] != b[0] and a[0] == a[0]):
+        return b
+    if a[0] == b[0] or (a[0] != a[0] and b[0] != b[0]):
+        return a[0], a[1] + b[1]
+    return a
+
+
+def smaller_counted(a: Any, b: Any) -> Any:
+    if b[0] < a[0] or (a[0] != a[0] and b[0] == b[0]):
+        return b
+    if a[0] == b[0] or (a[0] != a[0] and b[0] != b[0]):
+        return a[0], a[1] + b[1]
+    return a
+
+
+def with_argument(v: Any, argument: Any) -> Any:
+    return v, argument
+
+
+def argument_of_larger(a: Any, b: Any) -> Any:
+    return b if b[0] > a[0] or (b[0] != b[0] and a[0] == a[0]) else a
+
+
+def argument_of_smaller(a: Any, b: Any) -> Any:
+    return b if b[0] < a[0] or (a[0] != a[0] and b[0] == b[0]) else a
+
+
+def older(a: Any, b: Any) -> Any:
+    return a
+
+
+def newer(a: Any, b: Any) -> Any:
+    return b
+
+
+def span_over_largest(smallest: Any, largest: Any) -> Any:
+    if largest == 0:
+        return None
+    return (largest - smallest) / largest
+
+
+def _lowest(kinds: Kinds | None) -> Any:
+    return NO_IDENTITY if kinds is None else {"f8": -math.inf, "i8": -(2**63)}[kinds[0]]
+
+
+def _highest(kinds: Kinds | None) -> Any:
+    return NO_IDENTITY if kinds is None else {"f8": math.nan, "i8": 2**63 - 1}[kinds[0]]
+
+
+register("max", (("max", 1),), Part(("v",), same, larger, identity=_lowest))
+register("min", (("min", 1),), Part(("v",), same, smaller, identity=_highest))
+register("max_count", (("max", 1), ("max_n", 1)), Part(("v", "i8"), with_count, larger_counted))
+register("min_count", (("min", 1), ("min_n", 1)), Part(("v", "i8"), with_count, smaller_counted))
+register("argmax", (("max", 1), ("argmax", 2)), Part(("v", "a"), with_argument, argument_of_larger))
+register("argmin", (("min", 1), ("argmin", 2)), Part(("v", "a"), with_argument, argument_of_smaller))
+register("first", (("first", 1),), Part(("v",), same, older))
+register("last", (("last", 1),), Part(("v",), same, newer))
+
+
+class Min(BuiltIn):
+    """The smallest value."""
+
+    needs = ("min",)
+    finish = same
+    result = "v"
+    commutative = selective = True
+    kind = "distributive"
+
+
+class Max(BuiltIn):
+    """The largest value."""
+
+    needs = ("max",)
+    finish = same
+    result = "v"
+    commutative = selective = True
+    kind = "distributive"
+
+
+class MinCount(BuiltIn):
+    """How often the smallest value occurs."""
+
+    needs = ("min_n",)
+    finish = same
+    result = "i8"
+    commutative = True
+
+
+class MaxCount(BuiltIn):
+    """How often the largest value occurs."""
+
+    needs = ("max_n",)
+    finish = same
+    result = "i8"
+    commutative = True
+
+
+class RelativeVariation(BuiltIn):
+    """The span of the values over the largest one."""
+
+    needs = ("min", "max")
+    finish = span_over_largest
+    commutative = numeric = misses = True
+
+
+class Argmin(BuiltIn):
+    """What came with the smallest value."""
+
+    needs = ("argmin",)
+    finish = same
+    result = "a"
+    values = 2
+    selective = True
+
+
+class Argmax(BuiltIn):
+    """What came with the largest value."""
+
+    needs = ("argmax",)
+    finish = same
+    result = "a"
+    values = 2
+    selective = True
+
+
+class First(BuiltIn):
+    """The first value."""
+
+    needs = ("first",)
+    finish = same
+    result = "v"
+    selective = True
+    kind = "distributive"
+
+
+class Last(BuiltIn):
+    """The last value."""
+
+    needs = ("last",)
+    finish = same
+    result = "v"
+    selective = True
+    kind = "distributive"
+
+
+def min(column: str | None = None) -> BuiltIn:
+    """Take the smallest value; NaN only if there is nothing else.
+
+    >>> m = min("v")
+    >>> m.lower(m.combine(m.lift(2), m.lift(5)))
+    2
+    """
+    return Min(*columns_of(column))
+
+
+def max(column: str | None = None) -> BuiltIn:
+    """Take the largest value; NaN counts as the largest.
+
+    >>> m = max("v")
+    >>> m.lower(m.combine(m.lift("ash"), m.lift("oak")))
+    'oak'
+    """
+    return Max(*columns_of(column))
+
+
+def min_count(column: str | None = None) -> BuiltIn:
+    """Count how often the smallest value occurs.
+
+    >>> m = min_count("v")
+    >>> m.lower(m.combine(m.lift(2), m.lift(2)))
+    2
+    """
+    return MinCount(*columns_of(column))
+
+
+def max_count(column: str | None = None) -> BuiltIn:
+    """Count how often the largest value occurs.
+
+    >>> m = max_count("v")
+    >>> m.lower(m.combine(m.lift(2), m.lift(5)))
+    1
+    """
+    return MaxCount(*columns_of(column))
+
+
+def relative_variation(column: str | None = None) -> BuiltIn:
+    """Take (max - min) / max, as in the DEBS 2012 challenge; null where max is 0.
+
+    >>> r = relative_variation("v")
+    >>> r.lower(r.combine(r.lift(2), r.lift(8)))
+    0.75
+    """
+    return RelativeVariation(*columns_of(column))
+
+
+def argmin(column: str | None = None, arg: str | None = None) -> BuiltIn:
+    """Take what column `arg` holds where `column` is smallest, the first of several.
+
+    >>> a = argmin("price", "shop")
+    >>> a.lower(a.combine(a.lift(2, "here"), a.lift(5, "there")))
+    'here'
+    """
+    return Argmin(*columns_of(column, arg))
+
+
+def argmax(column: str | None = None, arg: str | None = None) -> BuiltIn:
+    """Take what column `arg` holds where `column` is largest, the first of several.
+
+    >>> a = argmax("len", "caller")
+    >>> a.lower(a.combine(a.lift(2, "Ann"), a.lift(5, "Bob")))
+    'Bob'
+    """
+    return Argmax(*columns_of(column, arg))
+
+
+def first(column: str | None = None) -> BuiltIn:
+    """Take the first non-null value.
+
+    >>> f = first("v")
+    >>> f.lower(f.combine(f.lift(2), f.lift(5)))
+    2
+    """
+    return First(*columns_of(column))
+
+
+def last(column: str | None = None) -> BuiltIn:
+    """Take the last non-null value.
+
+    >>> f = last("v")
+    >>> f.lower(f.combine(f.lift(2), f.lift(5)))
+    5
+    """
+    return Last(*columns_of(column))

@@ -1,0 +1,51 @@
+"""The names that templates are written over; the generator defines them for each aggregate.
+
+Only names and types: a template is text, it is never imported itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+lift: Callable[..., Any]
+"""lift(columns, valid, i): the state of record i."""
+
+present: Callable[..., bool]
+"""present(valid, i): whether record i has a value at all."""
+
+combine: Callable[..., Any]
+"""combine(a, b): the older state first."""
+
+invert_oldest: Callable[..., Any]
+"""invert_oldest(a, b): take b out of the older end of a."""
+
+error_step: Callable[..., float]
+"""error_step(state): the rounding that the inverse just made may have left."""
+
+error_limit: Callable[..., float]
+"""error_limit(state): how much rounding this state can bear."""
+
+same: Callable[..., bool]
+"""same(a, b): whether two states are equal, NaN with NaN."""
+
+lower: Callable[..., None]
+"""lower(state, out, missing, i): write the answer for record i."""
+
+lower_pair: Callable[..., None]
+"""lower_pair(a, b, out, missing, i): write the answer of two states combined."""
+
+one: Any
+"""The identity."""
+
+load: Callable[..., Any]
+"""load(memory, at): a state."""
+
+store: Callable[..., None]
+"""store(memory, at, state)."""
+
+lift_into: Callable[..., None]
+"""lift_into(row, columns, valid, i): by reference, for large partials."""
+
+combine_into: Callable[..., None]
+"""combine_into(row, a, b): by reference; row may be a or b."""

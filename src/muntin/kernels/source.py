@@ -1,0 +1,106 @@
+"""From functions to self-contained source text: what a generated module is made of."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+class NoSourceError(Exception):
+    """A function cannot be written out as text; it can still be compiled as it is."""
+
+
+def write_out(functions: dict[str, Callable[..., Any]], decorator: str) -> str:
+    """Return source text that defines these functions, and all that they use, under the given names.
+
+    >>> import math
+    >>> def area(r): return math.pi * r * r
+    >>> print(write_out({"lift": area}, "@njit"))
+    import math as math
+    @njit
+    def lift(r):
+        return math.pi * r * r
+    """
+    writer = _Writer(decorator)
+    for name, function in functions.items():
+        writer.bind(name, function)
+    return "\n".join(writer.lines)
+
+
+class _Writer:
+    """Collects definitions, each after those it uses; a name stands for one thing only."""
+
+    def __init__(self, decorator: str) -> None:
+        self.decorator = decorator
+        self.lines: list[str] = []
+        self.bound: dict[str, Any] = {}
+
+    def bind(self, name: str, value: Any) -> None:
+        if name in self.bound:
+            if self.bound[name] is not value and not _same_constant(self.bound[name], value):
+                raise NoSourceError(f"two things are called {name!r}")
+            return
+        self.bound[name] = value
+        if isinstance(value, types.ModuleType):
+            self.lines.append(f"import {value.__name__} as {name}")
+        elif isinstance(value, types.FunctionType):
+            self.function(name, value)
+        elif isinstance(getattr(value, "py_func", None), types.FunctionType):
+            self.function(name, value.py_func)  # one that the user compiled already
+        else:
+            self.lines.append(f"{name} = {literal(value)}")
+
+    def function(self, name: str, function: types.FunctionType) -> None:
+        tree = _definition(function)
+        used = inspect.getclosurevars(function)
+        for free, value in sorted({**used.globals, **used.nonlocals}.items()):
+            if value is function:
+                raise NoSourceError(f"{free!r} calls itself")
+            self.bind(free, value)
+        tree.name = name
+        self.lines.append(self.decorator)
+        self.lines.append(ast.unparse(tree))
+
+
+def _definition(function: types.FunctionType) -> ast.FunctionDef:
+    """Return a function's syntax tree, without decorators, annotations and doc string."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, SyntaxError, IndexError) as error:
+        raise NoSourceError(f"no source for {function.__qualname__}") from error
+    if not isinstance(tree, ast.FunctionDef):
+        raise NoSourceError(f"{function.__qualname__} is not defined with def")
+    if not all(isinstance(default, ast.Constant) for default in tree.args.defaults):
+        raise NoSourceError(f"{function.__qualname__} has computed defaults")
+    tree.decorator_list = []
+    tree.returns = None
+    for argument in tree.args.args:
+        argument.annotation = None
+    if ast.get_docstring(tree) is not None and len(tree.body) > 1:
+        tree.body = tree.body[1:]
+    return tree
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and isinstance(a, (int, float, str)) and a == b
+
+
+def literal(value: Any) -> str:
+    """Return source text for a constant: numbers, strings, booleans, and tuples of them.
+
+    >>> print(literal((1, -math.inf, True)))
+    (1, float('-inf'), True)
+    """
+    if isinstance(value, tuple):
+        inner = [literal(item) for item in value]
+        return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(float(value))!r})"
+    if type(value) in (bool, int, float, str):
+        return repr(value)
+    raise NoSourceError(f"{value!r} is not a constant that can be written out")
