@@ -19,7 +19,8 @@ from muntin.algebra.parts import Part
 
 
 def spread_of_one(v: Any) -> tuple[float, float, float, float]:
-    return 1.0, float(v), 0.0, 0.0
+    x = float(v)
+    return 1.0, x, 0.0, x - x  # NaN if the value is not finite
 
 
 def merge_spreads(a: Any, b: Any) -> Any:

@@ -77,12 +77,11 @@ def compose(
         uses.append(Use(part, arguments, at))
         at += len(part.fields)
     lower = _compose_lower(name, uses, at, reads, finish, floats)
-    if len(uses) == 1 and uses[0].arguments == tuple(range(arity)):
+    lift = _compose_lift(name, arity, uses)
+    if len(uses) == 1:
         part = uses[0].part
-        lift, combine, invert = part.lift, part.combine, part.invert
-        step, limit = part.error_step, part.error_limit
+        combine, invert, step, limit = part.combine, part.invert, part.error_step, part.error_limit
     else:
-        lift = _compose_lift(name, arity, uses)
         combine = _pairwise(name, "combine", uses)
         inverts = all(use.part.invert for use in uses)
         invert = _pairwise(name, "invert", uses) if inverts else None
@@ -112,6 +111,8 @@ def _identity(uses: Sequence[Use], kinds: Kinds | None) -> Any:
 
 
 def _compose_lift(name: str, arity: int, uses: Sequence[Use]) -> Function:
+    if len(uses) == 1 and uses[0].arguments == tuple(range(arity)):
+        return uses[0].part.lift
     values = [f"v{k}" for k in range(arity)]
     lines, scalars = [f"def lift({', '.join(values)}):"], []
     for k, use in enumerate(uses):

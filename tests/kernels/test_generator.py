@@ -1,0 +1,217 @@
+"""The generator: the same kernels from text, from objects, in memory; and a cache that survives anything."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import muntin as mt
+from muntin.kernels import NotCompilableError, instantiate, modules
+from muntin.kernels.inference import infer
+from muntin.kernels.layout import Layout
+from tests.aggregates import Affine, SumOfSquares, Union
+
+VALUES = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
+SQUARES = [9.0, 10.0, 17.0, 17.0, 26.0, 106.0, 85.0, 40.0]
+
+
+def fresh(code, cache, **environment):
+    """Run code in a new process with this cache directory, and return what it prints."""
+    env = {**os.environ, "MUNTIN_CACHE_DIR": str(cache), "PYTHONPATH": os.getcwd(), **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+SLIDE = """
+import numpy as np, muntin as mt
+from tests.aggregates import SumOfSquares
+values = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
+print(mt.swag.TwoStacksLite.slide(SumOfSquares(), values, window=2).tolist())
+"""
+
+
+def test_code_is_kept_and_loaded_by_the_next_process(tmp_path):
+    assert fresh(SLIDE, tmp_path) == str(SQUARES)
+    code = sorted(tmp_path.glob("__pycache__/*.nbc"))
+    assert code
+    stamps = [path.stat().st_mtime_ns for path in code]
+    assert fresh(SLIDE, tmp_path) == str(SQUARES)
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("__pycache__/*.nbc"))] == stamps
+    hits = (
+        SLIDE.replace("print(", "ignored = (")
+        + """
+from muntin.kernels.generator import instantiate
+kernel = instantiate('two_stacks_lite', SumOfSquares().algebra(), ('f8',))
+print(sum(kernel._function.stats.cache_hits.values()))
+"""
+    )
+    assert fresh(hits, tmp_path) == "1"
+
+
+def test_many_processes_at_once(tmp_path):
+    env = {**os.environ, "MUNTIN_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.getcwd()}
+    running = [
+        subprocess.Popen([sys.executable, "-c", SLIDE], env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == [str(SQUARES)] * 4
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("what", ["a file", "read-only", "no home"])
+def test_without_a_place_to_keep_code(tmp_path, what):
+    cache, environment = tmp_path / "cache", {}
+    if what == "a file":
+        cache.write_text("in the way")
+    elif what == "read-only":
+        cache = "/proc/muntin"  # nobody may write there, not even root
+    else:
+        environment = {"HOME": "/proc", "XDG_CACHE_HOME": "", "MUNTIN_CACHE_DIR": ""}
+    assert fresh(SLIDE, cache, **environment) == str(SQUARES)
+
+
+@pytest.mark.parametrize("ending", [".py", ".nbi", ".nbc"])
+@pytest.mark.parametrize("kept", [0, 20])
+def test_files_cut_short_by_a_crash(tmp_path, ending, kept):
+    fresh(SLIDE, tmp_path)
+    files = list(tmp_path.rglob(f"*{ending}"))
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:kept])
+    assert fresh(SLIDE, tmp_path) == str(SQUARES)
+    assert fresh(SLIDE, tmp_path) == str(SQUARES)
+
+
+def test_a_function_without_source_compiles_as_an_object():
+    namespace = {"mt": mt}
+    exec(
+        "class Hidden(mt.Aggregate):\n    def lift(v): return v * v\n    def combine(a, b): return a + b\n",
+        namespace,
+    )
+    got = mt.swag.TwoStacksLite.slide(namespace["Hidden"](), VALUES, window=2)
+    assert got.tolist() == SQUARES
+    assert got.dtype == np.float64
+
+
+def test_lambdas_and_numpy_in_user_code():
+    class Norm(mt.Aggregate):
+        commutative = True
+        lift = staticmethod(lambda v: v * v)
+        combine = staticmethod(lambda a, b: a + b)
+
+        def lower(s):
+            return np.sqrt(s)
+
+    got = mt.swag.DabaLite.slide(Norm(), VALUES, window=2)
+    assert np.allclose(got, np.sqrt(SQUARES))
+
+
+def test_a_changed_constant_is_another_kernel():
+    def make(k):
+        class Scaled(mt.Aggregate):
+            def lift(v):
+                return v * k
+
+            def combine(a, b):
+                return a + b
+
+        return Scaled()
+
+    assert mt.swag.slide(make(2.0), VALUES, window=1).tolist() == (VALUES * 2).tolist()
+    assert mt.swag.slide(make(3.0), VALUES, window=1).tolist() == (VALUES * 3).tolist()
+
+
+def test_state_types_are_inferred():
+    assert infer(Affine().algebra(), ("i8",)).fields == ("i8", "i8")
+
+    class Widening(mt.Aggregate):  # lift gives an integer, combine a float
+        def lift(v):
+            return 1
+
+        def combine(a, b):
+            return a + b + 0.5
+
+    signature = infer(Widening().algebra(), ("i8",))
+    assert (signature.fields, signature.cast_lift) == (("f8",), True)
+    assert mt.swag.DabaLite.slide(Widening(), [1, 1, 1], window=3).tolist() == [1.0, 2.5, 4.0]
+
+    class Halves(mt.Aggregate):  # an answer that may be null
+        def combine(a, b):
+            return a + b
+
+        def lower(s):
+            if s % 2:
+                return None
+            return s // 2
+
+    assert mt.swag.DabaLite.slide(Halves(), [1, 1, 4], window=2).tolist() == [None, 1, None]
+
+
+def test_what_is_not_scalar_is_not_compiled():
+    with pytest.raises(NotCompilableError):
+        infer(Union().algebra(), ("i8",))
+
+    class Nested(mt.Aggregate):
+        def lift(v):
+            return (v, (v, v))
+
+        def combine(a, b):
+            return (a[0] + b[0], b[1])
+
+    with pytest.raises(NotCompilableError, match="a flat one would compile"):
+        infer(Nested().algebra(), ("i8",))
+    assert mt.swag.DabaLite.slide(Nested(), [1, 2], window=2).tolist() == [(1, (1, 1)), (3, (2, 2))]
+
+
+def test_a_user_written_aggregate_is_the_same_kernel_in_all_but_name():
+    kernel = instantiate("two_stacks_lite", SumOfSquares().algebra(), ("f8",))
+    assert kernel.layout == Layout(("f8",))
+    assert not kernel.misses
+
+
+def test_kernels_are_made_once_a_process():
+    first = instantiate("daba_lite", mt.mean("a").algebra(("f8",)), ("f8",))
+    assert instantiate("daba_lite", mt.mean("b").algebra(("f8",)), ("f8",)) is first
+
+
+@pytest.mark.parametrize("fields", [("f8",), ("i8",), ("f8", "f8", "f8"), ("f8", "i8", "b1")])
+def test_layouts_store_what_they_load(fields):
+    from numba import njit
+
+    layout = Layout(fields)
+    namespace = {"njit": njit}
+    exec(layout.source(), namespace)
+    memory = layout.allocate(4)
+    state = tuple({"f8": 1.5, "i8": 7, "b1": True}[code] for code in fields)
+    state = state[0] if layout.scalar else state
+    namespace["store"](memory, 2, state)
+    assert namespace["load"](memory, 2) == state
+    assert namespace["load"](memory, 1) == layout.zero()
+
+
+def test_module_files_are_whole_or_absent(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUNTIN_CACHE_DIR", str(tmp_path))
+    text = "answer = 42\n"
+    module = modules.load("probe", text)
+    assert module.answer == 42
+    assert modules.load("probe", text) is module
+    assert [path.read_text() for path in tmp_path.glob("*.py")] == [text]
+
+
+def _slide_in_child(queue):
+    queue.put(mt.swag.DabaLite.slide(mt.max(), VALUES, window=3).tolist())
+
+
+def test_after_a_fork():
+    """Servers fork: kernels must still run in the child."""
+    mt.swag.DabaLite.slide(mt.max(), VALUES, window=3)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_slide_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == [3.0, 3.0, 4.0, 4.0, 5.0, 9.0, 9.0, 9.0]
+    child.join()

@@ -1,0 +1,59 @@
+"""What importing costs: nothing heavy is loaded before it is used."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+
+def run(code, **environment):
+    env = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_loads_neither_numba_nor_spark_nor_pandas():
+    loaded = run("import sys, muntin; print({'numba', 'pyspark', 'pandas', 'pyarrow'} & set(sys.modules))")
+    assert loaded == "set()"
+
+
+def test_one_record_at_a_time_needs_no_numba():
+    code = """
+import sys, muntin as mt
+w = mt.swag.DabaLite(mt.variance())
+for v in [1.0, 2.0, 4.0]: w.insert(v)
+w.evict()
+print(w.query(), 'numba' in sys.modules)
+"""
+    assert run(code) == "2.0 False"
+
+
+def seconds(code, times=5):
+    """Return the middle of several runs: the machine may be busy with other tests."""
+    took = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run(code)
+        took.append(time.perf_counter() - start)
+    return min(took), statistics.median(took)
+
+
+def test_import_is_quick():
+    least = seconds("import muntin")[0] - seconds("pass")[0]
+    assert least < 0.35
+
+
+def test_a_kernel_used_before_loads_quickly(tmp_path):
+    code = """
+import time, numba, numpy as np, muntin as mt
+values = np.arange(1000.0)
+start = time.perf_counter()
+mt.swag.DabaLite.slide(mt.max(), values, window=10)
+print(time.perf_counter() - start)
+"""
+    cache = {"MUNTIN_CACHE_DIR": str(tmp_path)}
+    cold = float(run(code, **cache))
+    warm = min(float(run(code, **cache)) for _ in range(3))
+    assert warm < 0.3, (cold, warm)
