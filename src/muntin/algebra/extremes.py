@@ -16,11 +16,11 @@ from muntin.algebra.sums import same
 
 
 def larger(a: Any, b: Any) -> Any:
-    return b if b > a or (b != b and a == a) else a
+    return a if (a >= b) | (a != a) else b
 
 
 def smaller(a: Any, b: Any) -> Any:
-    return b if b < a or (a != a and b == b) else a
+    return a if (a <= b) | (b != b) else b
 
 
 def with_count(v: Any) -> Any:
@@ -48,11 +48,11 @@ def with_argument(v: Any, argument: Any) -> Any:
 
 
 def argument_of_larger(a: Any, b: Any) -> Any:
-    return b if b[0] > a[0] or (b[0] != b[0] and a[0] == a[0]) else a
+    return a if (a[0] >= b[0]) | (a[0] != a[0]) else b
 
 
 def argument_of_smaller(a: Any, b: Any) -> Any:
-    return b if b[0] < a[0] or (a[0] != a[0] and b[0] == b[0]) else a
+    return a if (a[0] <= b[0]) | (b[0] != b[0]) else b
 
 
 def older(a: Any, b: Any) -> Any:

@@ -15,6 +15,7 @@ from muntin.algebra.aggregate import Absent, Aggregate
 from muntin.algebra.laws import close
 from muntin.swag.bulk import Bounds, Bulk, run
 
+EMPTY_WINDOW: Final = "evict from an empty window: insert a record first."
 BOTTOM: Final = Absent("⊥")  # no state: combines with x to x; a null value lifts to it
 
 
@@ -152,7 +153,7 @@ class SlidingWindow(Combiner, ABC):
 
     def _require_record(self) -> None:
         if len(self) == 0:
-            raise IndexError("evict from an empty window: insert a record first.")
+            raise IndexError(EMPTY_WINDOW)
 
     @classmethod
     def slide(

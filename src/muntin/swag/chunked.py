@@ -1,7 +1,8 @@
 """A deque of chunks with pointers into it: no operation ever copies or walks the window.
 
 Chunks are linked both ways. Pointers can be read, written, compared, moved by one and put onto each
-other, each in constant time (Definition 4 of the DABA paper).
+other, each in constant time (Definition 4 of the DABA paper). A pointer's position `at` is absolute, so
+that comparing two is comparing integers: a round of DABA Lite in Python is mostly that.
 """
 
 from __future__ import annotations
@@ -9,103 +10,93 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-CHUNK: Final = 64
+CHUNK: Final = 64  # cells; a chunk is a list of them, and behind them its neighbours
+MASK: Final = CHUNK - 1
+_NEWER: Final = CHUNK
+_OLDER: Final = CHUNK + 1
 _EMPTY: Final = object()
 
 
-class Chunk:
-    """A stretch of cells, and its neighbours."""
-
-    __slots__ = ("cells", "newer", "older")
-
-    def __init__(self, older: Chunk | None) -> None:
-        self.cells: list[Any] = [_EMPTY] * CHUNK
-        self.older = older
-        self.newer: Chunk | None = None
+def _new_chunk(older: list[Any] | None) -> list[Any]:
+    return [_EMPTY] * CHUNK + [None, older]
 
 
 class Pointer:
     """A place in the deque; `value` is what lies there."""
 
-    __slots__ = ("chunk", "slot")
+    __slots__ = ("at", "chunk")
 
-    def __init__(self, chunk: Chunk, slot: int) -> None:
+    def __init__(self, chunk: list[Any], at: int) -> None:
         self.chunk = chunk
-        self.slot = slot
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pointer) and self.slot == other.slot and self.chunk is other.chunk
-
-    __hash__ = None  # type: ignore[assignment]  # pointers move
+        self.at = at
 
     @property
     def value(self) -> Any:
         """What the cell holds."""
-        return self.chunk.cells[self.slot]
+        return self.chunk[self.at & MASK]
 
     @value.setter
     def value(self, value: Any) -> None:
-        self.chunk.cells[self.slot] = value
+        self.chunk[self.at & MASK] = value
 
     def put(self, other: Pointer) -> None:
         """Move onto another pointer's place."""
-        self.chunk, self.slot = other.chunk, other.slot
+        self.chunk = other.chunk
+        self.at = other.at
 
     def copy(self) -> Pointer:
         """Return another pointer to this place."""
-        return Pointer(self.chunk, self.slot)
+        return Pointer(self.chunk, self.at)
 
     def forward(self) -> None:
         """Move one cell towards the newer end."""
-        self.slot += 1
-        if self.slot == CHUNK:
-            assert self.chunk.newer is not None, "a pointer went past the end"
-            self.chunk, self.slot = self.chunk.newer, 0
+        self.at += 1
+        if not self.at & MASK:
+            self.chunk = self.chunk[_NEWER]
 
     def back(self) -> None:
         """Move one cell towards the older end."""
-        self.slot -= 1
-        if self.slot < 0:
-            assert self.chunk.older is not None, "a pointer went before the start"
-            self.chunk, self.slot = self.chunk.older, CHUNK - 1
+        if not self.at & MASK:
+            self.chunk = self.chunk[_OLDER]
+        self.at -= 1
 
 
 class ChunkedDeque:
     """Cells from `start` up to `end`, which is one past the newest."""
 
-    __slots__ = ("_length", "end", "start")
+    __slots__ = ("end", "start")
 
     def __init__(self) -> None:
-        chunk = Chunk(None)
+        chunk = _new_chunk(None)
         self.start = Pointer(chunk, 0)
         self.end = Pointer(chunk, 0)
-        self._length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self.end.at - self.start.at
 
     def push_back(self, value: Any) -> None:
         """Add a cell at the newer end."""
         end = self.end
-        end.chunk.cells[end.slot] = value
-        if end.slot == CHUNK - 1:  # the end is always a real place
-            end.chunk.newer = Chunk(end.chunk)
-        end.forward()
-        self._length += 1
+        end.chunk[end.at & MASK] = value
+        end.at += 1
+        if not end.at & MASK:  # the end is always a real place
+            chunk = _new_chunk(end.chunk)
+            end.chunk[_NEWER] = chunk
+            end.chunk = chunk
 
     def pop_front(self) -> None:
         """Drop the oldest cell."""
         start = self.start
-        start.value = _EMPTY
-        start.forward()
-        if start.slot == 0:
-            start.chunk.older = None
-        self._length -= 1
+        start.chunk[start.at & MASK] = _EMPTY
+        start.at += 1
+        if not start.at & MASK:
+            start.chunk = start.chunk[_NEWER]
+            start.chunk[_OLDER] = None
 
     def cells(self, begin: Pointer, end: Pointer) -> Iterator[Any]:
         """Return the values from one pointer up to another."""
         at = begin.copy()
-        while at != end:
+        while at.at != end.at:
             yield at.value
             at.forward()
 
@@ -113,6 +104,6 @@ class ChunkedDeque:
         """Count the cells that hold something, by looking at all chunks."""
         count, chunk = 0, self.start.chunk
         while chunk is not None:
-            count += sum(cell is not _EMPTY for cell in chunk.cells)
-            chunk = chunk.newer  # type: ignore[assignment]
+            count += sum(cell is not _EMPTY for cell in chunk[:CHUNK])
+            chunk = chunk[_NEWER]
         return count

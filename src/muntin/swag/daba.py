@@ -49,19 +49,19 @@ class Daba(SlidingWindow):
         return len(self._deque)
 
     def _pi_f(self) -> Any:
-        return BOTTOM if self._F == self._B else self._F.value.agg
+        return BOTTOM if self._F.at == self._B.at else self._F.value.agg
 
     def _pi_b(self) -> Any:
-        return BOTTOM if self._B == self._E else _before(self._E).value.agg
+        return BOTTOM if self._B.at == self._E.at else _before(self._E).value.agg
 
     def _pi_l(self) -> Any:
-        return BOTTOM if self._L == self._R else self._L.value.agg
+        return BOTTOM if self._L.at == self._R.at else self._L.value.agg
 
     def _pi_r(self) -> Any:
-        return BOTTOM if self._R == self._A else _before(self._A).value.agg
+        return BOTTOM if self._R.at == self._A.at else _before(self._A).value.agg
 
     def _pi_a(self) -> Any:
-        return BOTTOM if self._A == self._B else self._A.value.agg
+        return BOTTOM if self._A.at == self._B.at else self._A.value.agg
 
     def query(self) -> Any:
         """Return the aggregate of the window: one combine."""
@@ -81,17 +81,20 @@ class Daba(SlidingWindow):
 
     def _fixup(self) -> None:
         F, L, R, A, B, E = self._F, self._L, self._R, self._A, self._B, self._E
-        if F == B:  # singleton
-            for pointer in (B, A, R, L):
-                pointer.put(E)
+        if F.at == B.at:  # singleton
+            B.put(E)
+            A.put(E)
+            R.put(E)
+            L.put(E)
             return
-        if L == B:  # flip
+        if L.at == B.at:  # flip
             L.put(F)
             A.put(E)
             B.put(E)
-        if L == R:  # shift
-            for pointer in (A, R, L):
-                pointer.forward()
+        if L.at == R.at:  # shift
+            A.forward()
+            R.forward()
+            L.forward()
         else:  # shrink
             accumulated = self._pi_a()
             L.value.agg = self._combine(self._combine(self._pi_l(), self._pi_r()), accumulated)
@@ -131,7 +134,7 @@ def check_sizes(
     deque: ChunkedDeque, L: Pointer, R: Pointer, A: Pointer, B: Pointer
 ) -> tuple[int, int, int, int]:
     """Assert the size invariants, which DABA and DABA Lite share; return the pointers, counted from F."""
-    before = [sum(1 for _ in deque.cells(deque.start, pointer)) for pointer in (L, R, A, B)]
+    before = [pointer.at - deque.start.at for pointer in (L, R, A, B)]
     left, right, accumulated, front = before
     back = len(deque) - front
     assert left <= right <= accumulated <= front, f"pointers out of order: {before}"

@@ -40,10 +40,10 @@ class DabaLite(SlidingWindow):
         return len(self._deque)
 
     def _pi_f(self) -> Any:
-        return BOTTOM if self._F == self._B else self._F.value
+        return BOTTOM if self._F.at == self._B.at else self._F.value
 
     def _pi_a(self) -> Any:
-        return BOTTOM if self._A == self._B else self._A.value
+        return BOTTOM if self._A.at == self._B.at else self._A.value
 
     def query(self) -> Any:
         """Return the aggregate of the window: one combine."""
@@ -64,19 +64,22 @@ class DabaLite(SlidingWindow):
 
     def _fixup(self) -> None:
         F, L, R, A, B, E = self._F, self._L, self._R, self._A, self._B, self._E
-        if F == B:  # singleton
-            for pointer in (B, A, R, L):
-                pointer.put(E)
+        if F.at == B.at:  # singleton
+            B.put(E)
+            A.put(E)
+            R.put(E)
+            L.put(E)
             self._agg_ra = self._agg_b = BOTTOM
             return
-        if L == B:  # flip
+        if L.at == B.at:  # flip
             L.put(F)
             A.put(E)
             B.put(E)
             self._agg_ra, self._agg_b = self._agg_b, BOTTOM
-        if L == R:  # shift
-            for pointer in (A, R, L):
-                pointer.forward()
+        if L.at == R.at:  # shift
+            A.forward()
+            R.forward()
+            L.forward()
         else:  # shrink; L is not R here, so its sublist has an aggregate
             L.value = self._combine(L.value, self._agg_ra)
             L.forward()

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.swag.base import BOTTOM, Combiner
+from muntin.swag.base import BOTTOM, EMPTY_WINDOW, Combiner
 
 _ARITY = 4  # the least number of children; the most is twice that
 _LEAST, _MOST = _ARITY - 1, 2 * _ARITY - 1  # records in a node
@@ -155,7 +155,7 @@ class Fiba(Combiner):
     def evict(self) -> None:
         """Remove the oldest record."""
         if self._size == 0:
-            raise IndexError("evict from an empty window: insert a record first.")
+            raise IndexError(EMPTY_WINDOW)
         leaf = self._left
         del leaf.times[0], leaf.states[0]
         self._size -= 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.swag.base import BOTTOM
+from muntin.swag.base import BOTTOM, EMPTY_WINDOW
 from muntin.swag.flatfat import FlatFat
 
 _LEAST = 8  # slots; from here on, a buffer of half the size is at least 3/8 full
@@ -54,7 +54,7 @@ class ReactiveAggregator(FlatFat):
     def evict(self) -> None:
         """Remove the oldest record."""
         if len(self) == 0:
-            raise IndexError("evict from an empty window: insert a record first.")
+            raise IndexError(EMPTY_WINDOW)
         self.remove(0)
 
     def remove(self, i: int) -> None:

@@ -38,7 +38,7 @@ class TwoStacksLite(SlidingWindow):
         return len(self._deque)
 
     def _pi_f(self) -> Any:
-        return BOTTOM if self._F == self._B else self._F.value
+        return BOTTOM if self._F.at == self._B.at else self._F.value
 
     def query(self) -> Any:
         """Return the aggregate of the window: one combine."""
@@ -53,7 +53,7 @@ class TwoStacksLite(SlidingWindow):
     def evict(self) -> None:
         """Remove the oldest record: no combine, unless the front is empty."""
         self._require_record()
-        if self._F == self._B:
+        if self._F.at == self._B.at:
             self._flip()
         self._deque.pop_front()
 
@@ -61,7 +61,7 @@ class TwoStacksLite(SlidingWindow):
         at = self._E.copy()
         at.back()
         newer = at.value
-        while at != self._F:
+        while at.at != self._F.at:
             at.back()
             newer = self._combine(at.value, newer)
             at.value = newer

@@ -1,0 +1,42 @@
+# Each target sets up what it needs: a virtual environment with the locked packages. PYTHON chooses another Python.
+PYTHON ?= python3
+RUN := .venv/bin/python
+
+.PHONY: demo test test-long check bench lock clean
+
+demo: .venv/ready  ## 10 million values through a sliding window, as a table and a picture
+	$(RUN) -m benchmarks.demo
+
+test: .venv/ready  ## all tests and doc tests, on all cores
+	$(RUN) -m pytest -n auto
+
+test-long: .venv/ready  ## the same with many more random cases
+	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto
+
+check: .venv/ready  ## lint, format and types
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: .venv/ready  ## speed and latency, as tables and into docs/benchmarks.md; fails if a limit is lost
+	$(RUN) -m benchmarks
+
+lock:  ## pin the newest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet pip-tools
+	.venv-lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --all-extras \
+		--no-header --no-annotate --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--output-file requirements.lock pyproject.toml
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "muntin needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Setting up .venv (once)"
+	@$(PYTHON) -m venv --clear .venv || { apt-get update && apt-get install --yes python3-venv && $(PYTHON) -m venv --clear .venv; }
+	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements.lock
+	@$(RUN) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
