@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import muntin as mt
 
 
@@ -52,6 +54,19 @@ class SumOfSquares(mt.Aggregate):
     @staticmethod
     def invert(a, b):
         return a - b
+
+
+class Listed(mt.Aggregate):
+    """Lists, with an identity that cannot be hashed and an answer of its own over nothing."""
+
+    identity: ClassVar[list] = []
+    empty = "nothing"
+
+    def lift(v):
+        return [v]
+
+    def combine(a, b):
+        return a + b
 
 
 class Union(mt.Aggregate):

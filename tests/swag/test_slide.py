@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import muntin as mt
 from muntin.algebra import RowAggregate
-from tests.aggregates import Affine, Concat, SumOfSquares, Union
+from tests.aggregates import Affine, Concat, Listed, SumOfSquares, Union
 from tests.oracle import agrees, answer
 from tests.swag.workloads import FIFO, accepts
 
@@ -130,6 +130,8 @@ def test_two_columns(cls):
 def test_objects_take_the_slow_path(cls):
     if cls is not mt.swag.SlickDeque and cls is not mt.swag.SubtractOnEvict:
         assert cls.slide(Union(), [1, 2, 1], window=2).tolist() == [[1], [1, 2], [1, 2]]
+        assert cls.slide(Listed(), [1, 2, 1], window=2).tolist() == [[1], [1, 2], [2, 1]]
+        assert cls.slide(Listed(), pa.array([None, 2]), window=1).tolist() == ["nothing", [2]]
     if cls is not mt.swag.SlickDeque:
         assert cls.slide(Concat(), list("abc"), window=2).tolist() == ["a", "ab", "bc"]
     if cls is not mt.swag.SubtractOnEvict:

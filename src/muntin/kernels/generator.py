@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from muntin.algebra.aggregate import NO_IDENTITY, Algebra, Function, Kinds, RowAggregate
+from muntin.algebra.aggregate import NO_IDENTITY, Absent, Algebra, Function, Kinds, RowAggregate
 from muntin.kernels import modules
 from muntin.kernels.inference import Signature, infer
 from muntin.kernels.layout import Layout
@@ -88,7 +88,9 @@ def instantiate(
     value answer `empty`.
     """
     if type(empty) not in (int, type(None)):
-        raise TypeError(f"an aggregate over no value is null or a whole number, not {empty!r}.")
+        raise NotCompilableError(f"{empty!r} over no value")
+    if not isinstance(algebra.identity, (bool, int, float, tuple, Absent)):
+        raise NotCompilableError("the identity is not made of scalars")
     return _instantiate(template, algebra, kinds, nullable, empty)
 
 
