@@ -46,7 +46,7 @@ def test_code_is_kept_and_loaded_by_the_next_process(tmp_path):
         + """
 from muntin.kernels.generator import instantiate
 kernel = instantiate('two_stacks_lite', SumOfSquares().algebra(), ('f8',))
-print(sum(kernel._function.stats.cache_hits.values()))
+print(sum(kernel._code._namespace['slide'].stats.cache_hits.values()))
 """
     )
     assert fresh(hits, tmp_path) == "1"

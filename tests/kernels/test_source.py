@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+import muntin as mt
 from muntin.kernels.source import NoSourceError, literal, write_out
 
 SCALE = 3
@@ -91,6 +92,33 @@ def test_more_that_cannot():
             write_out({"f": function}, "@njit")
 
 
+EDITED = """
+import math
+
+def lift(v):
+    return math.sqrt(v) + 1
+
+def outer(k):
+    def lift(v):
+        return v + k
+    return lift
+"""
+
+
+def test_a_file_that_changed_after_it_was_loaded_is_not_trusted(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "edited_module.py"
+    path.write_text(EDITED)
+    import edited_module
+
+    for function in (edited_module.lift, edited_module.outer(3)):
+        assert run(write_out({"lift": function}, "@njit"))["lift"](4.0) == function(4.0)
+    path.write_text(EDITED.replace("+ 1", "- 1").replace("+ k", "- k"))
+    for function in (edited_module.lift, edited_module.outer(3)):
+        with pytest.raises(NoSourceError, match="has changed since it was loaded"):
+            write_out({"lift": function}, "@njit")
+
+
 @pytest.mark.parametrize("value", [0, -1.5, True, "text", math.inf, -math.inf, (1, (2.0, False)), (3,), ()])
 def test_literals_read_back(value):
     assert eval(literal(value)) == value
@@ -98,3 +126,22 @@ def test_literals_read_back(value):
 
 def test_nan_reads_back():
     assert math.isnan(eval(literal(math.nan)))
+
+
+BUILT_IN = [
+    "count", "sum", "product", "mean", "geomean", "min", "max", "min_count", "max_count", "variance", "stddev",
+    "relative_variation", "first", "last", "argmin", "argmax",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_aggregates_can_be_written_out(name):
+    """Or else their kernels would compile anew in each process."""
+    aggregate = getattr(mt, name)()
+    for kind in ("f8", "i8"):
+        for inverting in (False, True):
+            algebra = aggregate.algebra((kind,) * aggregate.arity, inverting=inverting)
+            functions = [algebra.lift, algebra.combine, algebra.lower, algebra.invert, algebra.error_step]
+            functions += [algebra.error_limit, algebra.lower_pair]
+            text = write_out({f"f{k}": f for k, f in enumerate(functions) if f}, "@njit")
+            run(text)

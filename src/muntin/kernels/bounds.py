@@ -1,14 +1,15 @@
-"""Where the window of each record begins, when windows are stretches of time. Importing this loads Numba."""
+"""Where the window of each record begins, when windows are stretches of time."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from muntin.kernels import modules
 
 
-@njit(cache=True, nogil=True)
 def first_within(times: Any, length: int, starts: Any) -> int:
     """Write for each record the first one in (t - length, t], and return the largest window's size.
 
@@ -26,6 +27,11 @@ def first_within(times: Any, length: int, starts: Any) -> int:
     return largest
 
 
+@lru_cache(maxsize=1)
+def _code() -> modules.Code:
+    return modules.functions("bounds", {"first_within": first_within})
+
+
 def time_bounds(times: Any, length: int) -> tuple[Any, int]:
     """Return where each record's window (t - length, t] begins, and the size of the largest.
 
@@ -33,8 +39,12 @@ def time_bounds(times: Any, length: int) -> tuple[Any, int]:
     >>> starts.tolist(), largest
     ([0, 0, 1, 2], 2)
     """
+    import numba
+
     starts = np.empty(len(times), np.int64)
-    largest = int(first_within(times, length, starts))
+    type_of: Any = numba.typeof
+    run = _code().function("first_within", (type_of(times), numba.int64, type_of(starts)))
+    largest = int(run(times, length, starts))
     if largest < 0:
         at = -1 - largest
         back = f"record {at} is at {times[at]} after {times[at - 1]}"

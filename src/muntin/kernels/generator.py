@@ -41,34 +41,15 @@ class Kernel:
         self.layout = layout
         self.result = result  # the type code of the answers
         self.misses = misses  # whether an answer may be null
-        self._name, self._text, self._objects = name, text, objects
-        self._function = self._load()
+        self._code = modules.Code(name, text, objects)
 
     def __call__(self, *arguments: Any) -> None:
         """Run it; the first call with new types loads or makes the machine code."""
-        self._compile(arguments)
-        self._function(*arguments)
-
-    def _compile(self, arguments: tuple[Any, ...]) -> None:
         import numba
 
         type_of: Any = numba.typeof
         types = tuple(type_of(argument) for argument in arguments)
-        try:
-            modules.compile_for(self._function, types)
-        except modules.DamagedCodeError as damage:
-            modules.forget(damage.module)
-            self._function = self._load()
-            modules.compile_for(self._function, types)
-
-    def _load(self) -> Any:
-        module = modules.load(self._name, self._text) if not self._objects else None
-        return module.slide if module else self._in_memory()
-
-    def _in_memory(self) -> Any:
-        namespace = dict(self._objects)
-        exec(compile(self._text.replace("cache=True, ", ""), f"<muntin {self._name}>", "exec"), namespace)
-        return namespace["slide"]
+        self._code.function("slide", types)(*arguments)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from muntin.algebra.aggregate import Algebra, Function, Kinds
+from muntin.algebra.aggregate import Algebra, Kinds
 from muntin.kernels import modules
 from muntin.kernels.modules import NotCompilableError
-from muntin.kernels.source import NoSourceError, write_out
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,14 @@ class _Inference:
 
         self.types = {"f8": numba.float64, "i8": numba.int64, "b1": numba.boolean}
         self.kinds = kinds
-        self.text, self.lift, self.combine, self.lower = _compiled(algebra)
+        functions = {"lift": algebra.lift, "combine": algebra.combine, "lower": algebra.lower}
+        self.code = modules.functions("functions", functions)
 
     def signature(self) -> Signature:
-        lifted = self._codes(self._returned(self.lift, tuple(self.types[k] for k in self.kinds)))
+        lifted = self._codes(self._returned("lift", tuple(self.types[k] for k in self.kinds)))
         state = lifted
         for _ in range(3):
-            together = self._codes(self._returned(self.combine, (self._type(state), self._type(state))))
+            together = self._codes(self._returned("combine", (self._type(state), self._type(state))))
             wider = self._wider(state, together)
             if wider == state:
                 break
@@ -56,21 +56,15 @@ class _Inference:
     def _result(self, state: tuple[str, ...]) -> tuple[str, bool]:
         from numba import types
 
-        answer = self._returned(self.lower, (self._type(state),))
+        answer = self._returned("lower", (self._type(state),))
         misses = isinstance(answer, types.Optional)
         codes = self._codes(answer.type if misses else answer)
         if len(codes) != 1:
             raise NotCompilableError("the answer is not one scalar")
         return codes[0], misses
 
-    def _returned(self, function: Any, arguments: tuple[Any, ...]) -> Any:
-        try:
-            modules.compile_for(function, arguments)
-        except modules.DamagedCodeError as damage:
-            modules.forget(damage.module)
-            function = getattr(modules.load("functions", self.text), function.__name__)
-            modules.compile_for(function, arguments)
-        return function.overloads[arguments].signature.return_type
+    def _returned(self, function: str, arguments: tuple[Any, ...]) -> Any:
+        return self.code.function(function, arguments).overloads[arguments].signature.return_type
 
     def _type(self, codes: tuple[str, ...]) -> Any:
         import numba
@@ -101,25 +95,3 @@ class _Inference:
             raise NotCompilableError("combine gives another shape than lift")
         order = ("b1", "i8", "f8")
         return tuple(max(x, y, key=order.index) for x, y in zip(a, b, strict=True))
-
-
-def _compiled(algebra: Algebra) -> tuple[str, Any, Any, Any]:
-    """Compile the three functions by themselves, kept on disk where they have source."""
-    from numba import njit
-
-    functions: dict[str, Function] = {
-        "lift": algebra.lift,
-        "combine": algebra.combine,
-        "lower": algebra.lower,
-    }
-    try:
-        text = "from numba import njit\n" + write_out(functions, "@njit(cache=True)")
-    except NoSourceError:
-        module = None
-        text = ""
-    else:
-        module = modules.load("functions", text)
-    if module is None:
-        lift, combine, lower = (f if hasattr(f, "py_func") else njit(f) for f in functions.values())
-        return text, lift, combine, lower
-    return text, module.lift, module.combine, module.lower

@@ -7,22 +7,18 @@ import os
 import sys
 import tempfile
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from muntin.algebra.aggregate import Function
+from muntin.kernels.source import NoSourceError, write_out
 
 _STAMP = 1_000_000_000  # numba keys its cache by the file's time; content is in the name, so time is fixed
 
 
 class NotCompilableError(Exception):
     """This aggregate or these values cannot be compiled; the object path takes them."""
-
-
-class DamagedCodeError(Exception):
-    """The machine code that was kept for a module cannot be loaded."""
-
-    def __init__(self, module: types.ModuleType) -> None:
-        super().__init__(f"the code kept for {module.__name__} is damaged")
-        self.module = module
 
 
 def cache_directory() -> Path:
@@ -32,6 +28,71 @@ def cache_directory() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "muntin"
+
+
+class Code:
+    """Source text whose functions Numba compiles: from a file where one can be kept, else in memory.
+
+    Functions in the text that are to be kept on disk say `cache=True`. `objects` are names that the text
+    uses but does not define; they cannot be kept.
+    """
+
+    def __init__(self, name: str, text: str, objects: Mapping[str, Any] | None = None) -> None:
+        self._name = name
+        self._text = text
+        self._objects = dict(objects or {})
+        self._load()
+
+    def _load(self) -> None:
+        self._module = load(self._name, self._text) if not self._objects else None
+        self._namespace = self._objects
+        if self._module is not None:
+            self._namespace = self._module.__dict__
+        else:
+            text = self._text.replace("cache=True", "cache=False")
+            exec(compile(text, f"<muntin {self._name}>", "exec"), self._namespace)
+
+    def function(self, name: str, types: tuple[Any, ...]) -> Any:
+        """Return a function, with machine code for arguments of these types."""
+        from numba.core.errors import NumbaError
+
+        function = self._namespace[name]
+        if types in function.overloads:
+            return function
+        try:
+            function.compile(types)
+        except NumbaError as error:
+            raise NotCompilableError(str(error).strip().splitlines()[0]) from error
+        except Exception:
+            # Numba does not say how it fails on kept code that was cut short. Without any, compiling
+            # once more either mends that or raises the true error.
+            if not self._forget():
+                raise
+            self._load()
+            return self.function(name, types)
+        return function
+
+    def _forget(self) -> bool:
+        """Drop the machine code that is kept for this text; tell whether there was any."""
+        if self._module is None:
+            return False
+        path = Path(str(self._module.__file__))
+        kept = list(path.parent.glob(f"__pycache__/{path.stem}.*.nb?"))
+        for file in kept:
+            file.unlink(missing_ok=True)
+        sys.modules.pop(self._module.__name__, None)
+        return bool(kept)
+
+
+def functions(name: str, plain: Mapping[str, Function]) -> Code:
+    """Return plain functions as code, each compiled by itself."""
+    from numba import njit
+
+    try:
+        text = "from numba import njit\n" + write_out(plain, "@njit(cache=True, nogil=True)")
+    except NoSourceError:
+        return Code(name, "", {key: f if hasattr(f, "py_func") else njit(f) for key, f in plain.items()})
+    return Code(name, text)
 
 
 def load(name: str, text: str) -> types.ModuleType | None:
@@ -49,38 +110,6 @@ def load(name: str, text: str) -> types.ModuleType | None:
     sys.modules[full_name] = module
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module
-
-
-def compile_for(function: Any, arguments: tuple[Any, ...]) -> None:
-    """Have Numba load or make the machine code of a function for arguments of these types."""
-    from numba.core.errors import NumbaError
-
-    if arguments in function.overloads:
-        return
-    try:
-        function.compile(arguments)
-    except NumbaError as error:
-        raise NotCompilableError(str(error).strip().splitlines()[0]) from error
-    except Exception as error:
-        # Numba does not say how it fails on kept code that was cut short. Where there is none, this
-        # cannot be the reason; otherwise the caller compiles once more without it, and gets the true
-        # error again if this was another one.
-        module = sys.modules.get(function.py_func.__module__)
-        if module is None or not list(_kept_code(module)):
-            raise
-        raise DamagedCodeError(module) from error
-
-
-def _kept_code(module: types.ModuleType) -> list[Path]:
-    path = Path(str(getattr(module, "__file__", "")))
-    return list(path.parent.glob(f"__pycache__/{path.stem}.*.nb?"))
-
-
-def forget(module: types.ModuleType) -> None:
-    """Drop a module and the machine code kept for it, so that it is compiled anew."""
-    sys.modules.pop(module.__name__, None)
-    for kept in _kept_code(module):
-        kept.unlink(missing_ok=True)
 
 
 def _written(path: Path, text: str) -> Path | None:

@@ -7,7 +7,7 @@ import inspect
 import math
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -15,7 +15,7 @@ class NoSourceError(Exception):
     """A function cannot be written out as text; it can still be compiled as it is."""
 
 
-def write_out(functions: dict[str, Callable[..., Any]], decorator: str) -> str:
+def write_out(functions: Mapping[str, Callable[..., Any]], decorator: str) -> str:
     """Return source text that defines these functions, and all that they use, under the given names.
 
     >>> import math
@@ -75,6 +75,8 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef:
         raise NoSourceError(f"no source for {function.__qualname__}") from error
     if not isinstance(tree, ast.FunctionDef):
         raise NoSourceError(f"{function.__qualname__} is not defined with def")
+    if not _is_source_of(tree, function):
+        raise NoSourceError(f"the file of {function.__qualname__} has changed since it was loaded")
     if not all(isinstance(default, ast.Constant) for default in tree.args.defaults):
         raise NoSourceError(f"{function.__qualname__} has computed defaults")
     tree.decorator_list = []
@@ -84,6 +86,35 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef:
     if ast.get_docstring(tree) is not None and len(tree.body) > 1:
         tree.body = tree.body[1:]
     return tree
+
+
+def _is_source_of(tree: ast.FunctionDef, function: types.FunctionType) -> bool:
+    """Tell whether the text on disk is still what the function was made from, by compiling it again."""
+    names = ", ".join(function.__code__.co_freevars)
+    plain = ast.parse(ast.unparse(tree)).body[0]
+    assert isinstance(plain, ast.FunctionDef)
+    plain.decorator_list = []
+    plain.returns = None
+    outer = ast.parse(f"def outer({names}):\n    pass").body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.body = [plain]
+    used = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    modules = [name for name, value in used.items() if isinstance(value, types.ModuleType)]
+    imports: list[ast.stmt] = [
+        ast.Import([ast.alias(name)]) for name in modules
+    ]  # they change how calls compile
+    whole = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+    module = compile(whole, "<check>", "exec", dont_inherit=True)
+    return _shape(_inner(_inner(module))) == _shape(function.__code__)
+
+
+def _inner(code: types.CodeType) -> types.CodeType:
+    return next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def _shape(code: types.CodeType) -> tuple[Any, ...]:
+    constants = [_shape(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, tuple(constants)
 
 
 def _same_constant(a: Any, b: Any) -> bool:
