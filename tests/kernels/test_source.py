@@ -63,7 +63,7 @@ def test_the_same_text_whatever_the_comments():
     ("function", "why"),
     [
         (lambda x: x, "not defined with def"),
-        (eval("lambda x: x"), "no source"),
+        (eval("lambda x: x"), "no source|not defined with def"),
     ],
 )
 def test_what_cannot_be_written_out(function, why):
@@ -129,8 +129,8 @@ def test_nan_reads_back():
 
 
 BUILT_IN = [
-    "count", "sum", "product", "mean", "geomean", "min", "max", "min_count", "max_count", "variance", "stddev",
-    "relative_variation", "first", "last", "argmin", "argmax",
+    "count", "sum", "product", "mean", "geomean", "min", "max", "min_count", "max_count",
+    "variance", "stddev", "relative_variation", "first", "last", "argmin", "argmax",
 ]  # fmt: skip
 
 
