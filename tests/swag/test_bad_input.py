@@ -93,6 +93,11 @@ def test_nulls_take_part_in_the_window_but_not_in_the_aggregate():
     w.evict()
     w.evict()
     assert (w.query(), len(w)) == (None, 1)
+    for aggregate, want in [(mt.count(), 2), (mt.count("v"), 1)]:
+        w = mt.swag.DabaLite(aggregate)
+        w.insert(None)
+        w.insert(7)
+        assert w.query() == want
     w = mt.swag.DabaLite(mt.argmax())
     w.insert((None, "a"))
     assert w.query() is None

@@ -184,6 +184,15 @@ def test_compacts_when_holes_fill_a_quarter():
     assert (r.capacity, r._holes, r.trigger()) == (8, [], "abcfghi")
 
 
+def test_doubles_when_more_than_three_quarters_are_records():
+    r = mt.swag.ReactiveAggregator(Concat())
+    for letter in "abcdefgh":
+        r.insert(letter)
+    r.remove(3)
+    r.insert("i")  # full, and 7 of 8 are records
+    assert (r.capacity, r._holes, r.trigger()) == (16, [], "abcefghi")
+
+
 def test_changes_wait_for_the_trigger():
     r = mt.swag.ReactiveAggregator(mt.sum())
     for k in range(7):

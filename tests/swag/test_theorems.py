@@ -121,6 +121,24 @@ def test_flatfit_is_amortized_constant_when_each_round_is_queried():
     assert {c for c, _ in calls["insert"] + calls["evict"]} == {0}
 
 
+@pytest.mark.parametrize("cls", [SWAG.TwoStacksLite, SWAG.Daba, SWAG.DabaLite, SWAG.FlatFit, SWAG.BInt])
+def test_what_has_left_the_window_is_freed(cls):
+    import tracemalloc
+
+    w = cls(mt.max())
+    for k in range(100):
+        w.insert(k)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for k in range(20_000):
+        w.insert(k)
+        w.query()
+        w.evict()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 20_000
+
+
 @pytest.mark.parametrize("cls", [SWAG.Daba, SWAG.DabaLite])
 def test_no_insert_copies_the_window(cls):
     """Constant time, not only constant combines: an insert allocates at most one chunk, at any size."""

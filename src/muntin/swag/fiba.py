@@ -224,10 +224,7 @@ class Fiba(Combiner):
         if len(times) <= _MOST:
             self._fill(node, times, states, children)
             del parent.times[0], parent.states[0], parent.children[1]
-            node.rightmost = sibling.rightmost
-            if sibling is self._right:
-                self._right = node
-            return {node, parent}
+            return {node, parent}  # a sibling on the right spine was the root's only other child: see _plant
         k = max(enough, (len(times) - 1) // 2)
         self._fill(node, times[:k], states[:k], children[: k + 1])
         self._fill(sibling, times[k + 1 :], states[k + 1 :], children[k + 1 :])
