@@ -9,7 +9,8 @@ import muntin as mt
 from muntin.algebra.aggregate import NO_IDENTITY
 from tests.oracle import OVER_VALUES, agrees, answer
 
-finite = st.floats(-1e6, 1e6)
+# Squares of values below 1e-150 leave the normal floats, and with them their digits.
+finite = st.floats(-1e6, 1e6).map(lambda x: x if abs(x) > 1e-100 else 0.0)
 numbers = st.one_of(st.integers(-1000, 1000), finite)
 
 
