@@ -105,7 +105,13 @@ class Aggregate:
     @property
     def arity(self) -> int:
         """How many values `lift` takes: the number of columns."""
-        return len(inspect.signature(self.lift).parameters)
+        parameters = inspect.signature(self.lift).parameters.values()
+        return sum(parameter.default is parameter.empty for parameter in parameters)
+
+    @property
+    def required(self) -> int:
+        """How many of a record's values, from the first, must not be null for it to count."""
+        return self.arity
 
     @property
     def skips_nulls(self) -> bool:
@@ -126,8 +132,8 @@ class Aggregate:
         del kinds, inverting  # a user's own functions are the same for all
         invert = getattr(self, "invert", None)
         oldest = getattr(self, "invert_oldest", None)
-        if oldest is None and self.commutative:
-            oldest = invert
+        if self.commutative:  # one serves both ends
+            invert, oldest = invert or oldest, oldest or invert
         identity = getattr(self, "identity", NO_IDENTITY)
         return Algebra(self.lift, self.combine, self.lower, invert, oldest, identity)
 
@@ -160,7 +166,8 @@ class RowAggregate(Aggregate):
     """An aggregate whose state is a row of an array, combined in place: for large partials.
 
     Subclasses give `width` and `dtype` of the row, which starts as zeros (the identity), and
-    `lift_into(row, value)`, `combine_into(row, a, b)` and `lower(row)`; all of them must compile.
+    `lift_into(row, value)`, `combine_into(row, a, b)` and `lower(row)`. `row` may be `a` or `b` itself, so a
+    cell must not be read again after its like in `row` was written; check_aggregate tries that.
 
     >>> import numpy as np
     >>> class Seen(RowAggregate):

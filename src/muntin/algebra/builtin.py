@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -45,11 +44,22 @@ class BuiltIn(Aggregate):
             cls.finish = staticmethod(cls.__dict__["finish"])
 
     def __init__(self, *columns: str) -> None:
+        self._take_functions()
+        super().__init__(*columns)
+
+    def _take_functions(self) -> None:
         algebra = self.algebra()
         self.lift, self.combine, self.lower = algebra.lift, algebra.combine, algebra.lower
         if algebra.invert:
             self.invert = algebra.invert
-        super().__init__(*columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the functions, which are made from the class: copies go to other processes."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("lift", "combine", "lower", "invert")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._take_functions()
 
     @property
     def arity(self) -> int:
@@ -86,8 +96,18 @@ def _algebra(
     fields, (reads,) = cover([(cls.needs, columns)])
     parts = [(PARTS[f.part](kinds, inverting), tuple(int(c) for c in f.columns)) for f in fields]
     name = _public_name(cls)
-    algebra = compose(name, cls.values, parts, reads, finish, kinds, cls.result, cls.floats, cls.misses)
-    return replace(algebra, lower_pair=finish_pair)
+    return compose(
+        name,
+        cls.values,
+        parts,
+        reads,
+        finish,
+        kinds=kinds,
+        result=cls.result,
+        floats=cls.floats,
+        misses=cls.misses,
+        lower_pair=finish_pair,
+    )
 
 
 def columns_of(*columns: str | None) -> tuple[str, ...]:

@@ -64,9 +64,8 @@ def newer(a: Any, b: Any) -> Any:
 
 
 def span_over_largest(smallest: Any, largest: Any) -> Any:
-    if largest == 0:
-        return None
-    return (largest - smallest) / largest
+    high = float(largest)  # the difference of two 64-bit integers may need more
+    return None if high == 0.0 else (high - float(smallest)) / high
 
 
 def _lowest(kinds: Kinds | None) -> Any:
@@ -140,6 +139,7 @@ class Argmin(BuiltIn):
     finish = same
     result = "a"
     values = 2
+    required = 1  # what comes with the value may be null
     selective = True
 
 
@@ -150,6 +150,7 @@ class Argmax(BuiltIn):
     finish = same
     result = "a"
     values = 2
+    required = 1  # what comes with the value may be null
     selective = True
 
 
@@ -173,91 +174,91 @@ class Last(BuiltIn):
     kind = "distributive"
 
 
-def min(column: str | None = None) -> BuiltIn:
+def min(v: str | None = None) -> BuiltIn:
     """Take the smallest value; NaN only if there is nothing else.
 
     >>> m = min("v")
     >>> m.lower(m.combine(m.lift(2), m.lift(5)))
     2
     """
-    return Min(*columns_of(column))
+    return Min(*columns_of(v))
 
 
-def max(column: str | None = None) -> BuiltIn:
+def max(v: str | None = None) -> BuiltIn:
     """Take the largest value; NaN counts as the largest.
 
     >>> m = max("v")
     >>> m.lower(m.combine(m.lift("ash"), m.lift("oak")))
     'oak'
     """
-    return Max(*columns_of(column))
+    return Max(*columns_of(v))
 
 
-def min_count(column: str | None = None) -> BuiltIn:
-    """Count how often the smallest value occurs.
+def min_count(v: str | None = None) -> BuiltIn:
+    """Count how often the smallest value occurs; null over no value.
 
     >>> m = min_count("v")
     >>> m.lower(m.combine(m.lift(2), m.lift(2)))
     2
     """
-    return MinCount(*columns_of(column))
+    return MinCount(*columns_of(v))
 
 
-def max_count(column: str | None = None) -> BuiltIn:
-    """Count how often the largest value occurs.
+def max_count(v: str | None = None) -> BuiltIn:
+    """Count how often the largest value occurs; null over no value.
 
     >>> m = max_count("v")
     >>> m.lower(m.combine(m.lift(2), m.lift(5)))
     1
     """
-    return MaxCount(*columns_of(column))
+    return MaxCount(*columns_of(v))
 
 
-def relative_variation(column: str | None = None) -> BuiltIn:
+def relative_variation(v: str | None = None) -> BuiltIn:
     """Take (max - min) / max, as in the DEBS 2012 challenge; null where max is 0.
 
     >>> r = relative_variation("v")
     >>> r.lower(r.combine(r.lift(2), r.lift(8)))
     0.75
     """
-    return RelativeVariation(*columns_of(column))
+    return RelativeVariation(*columns_of(v))
 
 
-def argmin(column: str | None = None, arg: str | None = None) -> BuiltIn:
-    """Take what column `arg` holds where `column` is smallest, the first of several.
+def argmin(v: str | None = None, arg: str | None = None) -> BuiltIn:
+    """Take what column `arg` holds where `v` is smallest, the first of several.
 
     >>> a = argmin("price", "shop")
     >>> a.lower(a.combine(a.lift(2, "here"), a.lift(5, "there")))
     'here'
     """
-    return Argmin(*columns_of(column, arg))
+    return Argmin(*columns_of(v, arg))
 
 
-def argmax(column: str | None = None, arg: str | None = None) -> BuiltIn:
-    """Take what column `arg` holds where `column` is largest, the first of several.
+def argmax(v: str | None = None, arg: str | None = None) -> BuiltIn:
+    """Take what column `arg` holds where `v` is largest, the first of several.
 
     >>> a = argmax("len", "caller")
     >>> a.lower(a.combine(a.lift(2, "Ann"), a.lift(5, "Bob")))
     'Bob'
     """
-    return Argmax(*columns_of(column, arg))
+    return Argmax(*columns_of(v, arg))
 
 
-def first(column: str | None = None) -> BuiltIn:
+def first(v: str | None = None) -> BuiltIn:
     """Take the first non-null value.
 
     >>> f = first("v")
     >>> f.lower(f.combine(f.lift(2), f.lift(5)))
     2
     """
-    return First(*columns_of(column))
+    return First(*columns_of(v))
 
 
-def last(column: str | None = None) -> BuiltIn:
+def last(v: str | None = None) -> BuiltIn:
     """Take the last non-null value.
 
     >>> f = last("v")
     >>> f.lower(f.combine(f.lift(2), f.lift(5)))
     5
     """
-    return Last(*columns_of(column))
+    return Last(*columns_of(v))

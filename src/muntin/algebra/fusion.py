@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.builtin import PROVIDES, BuiltIn
@@ -43,12 +43,14 @@ def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
     """
     demands: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     own: dict[str, tuple[tuple[str, int], ...]] = {}
+    names: dict[tuple[Any, ...], str] = {}
     for aggregate in aggregates:
         columns = aggregate.columns or ("",) * aggregate.arity
         if isinstance(aggregate, BuiltIn):
             demands.append((aggregate.needs, columns))
         else:
-            name = f"{type(aggregate).__module__}.{type(aggregate).__qualname__}{aggregate._parameters()}"
+            identity = (type(aggregate), *aggregate._parameters())
+            name = names.setdefault(identity, f"{type(aggregate).__qualname__}#{len(names)}")
             own[name] = ((name, len(columns)),)
             demands.append(((name,), columns))
     fields, reads = cover(demands, {**PROVIDES, **own})

@@ -9,6 +9,7 @@ spread is, and the mean they give keeps its digits even for values near 1e9 that
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -110,9 +111,9 @@ class Variance(BuiltIn):
     _finishers: Callable[[int], tuple[Function, Function]] = staticmethod(_variance)
 
     def __init__(self, *columns: str, ddof: int = 1) -> None:
-        if not isinstance(ddof, int) or ddof < 0:
+        if not hasattr(ddof, "__index__") or ddof < 0:
             raise ValueError(f"ddof is a whole number from 0, not {ddof!r}.")
-        self.ddof = ddof
+        self.ddof = operator.index(ddof)
         super().__init__(*columns)
 
     def _finish(self) -> Function:
@@ -134,21 +135,21 @@ class Stddev(Variance):
     _finishers = staticmethod(_stddev)
 
 
-def variance(column: str | None = None, ddof: int = 1) -> BuiltIn:
+def variance(v: str | None = None, ddof: int = 1) -> BuiltIn:
     """Take the variance of a column, over n - ddof; null for n <= ddof.
 
     >>> v = variance("load")
     >>> v.lower(v.combine(v.lift(1e9), v.lift(1e9 + 2)))
     2.0
     """
-    return Variance(*columns_of(column), ddof=ddof)
+    return Variance(*columns_of(v), ddof=ddof)
 
 
-def stddev(column: str | None = None, ddof: int = 1) -> BuiltIn:
+def stddev(v: str | None = None, ddof: int = 1) -> BuiltIn:
     """Take the standard deviation of a column, over n - ddof; null for n <= ddof.
 
     >>> s = stddev("load", ddof=0)
     >>> s.lower(s.combine(s.lift(1.0), s.lift(3.0)))
     1.0
     """
-    return Stddev(*columns_of(column), ddof=ddof)
+    return Stddev(*columns_of(v), ddof=ddof)

@@ -61,10 +61,12 @@ def compose(
     parts: Sequence[tuple[Part, tuple[int, ...]]],
     reads: Sequence[tuple[int, int]],
     finish: Function,
+    *,
     kinds: Kinds | None,
     result: str,
     floats: bool,
     misses: bool,
+    lower_pair: Function | None,
 ) -> Algebra:
     """Make one algebra of several parts.
 
@@ -87,9 +89,19 @@ def compose(
         invert = _pairwise(name, "invert", uses) if inverts else None
         step, limit = _compose_errors(name, uses) if inverts else (None, None)
     fields = tuple(_field(code, kinds) for use in uses for code in use.part.fields) if kinds else None
-    one = _identity(uses, kinds)
     return Algebra(
-        lift, combine, lower, invert, invert, one, step, limit, fields, _field(result, kinds), misses
+        lift,
+        combine,
+        lower,
+        invert=invert,
+        invert_oldest=invert,
+        identity=_identity(uses, kinds),
+        error_step=step,
+        error_limit=limit,
+        fields=fields,
+        result=_field(result, kinds),
+        misses=misses,
+        lower_pair=lower_pair,
     )
 
 

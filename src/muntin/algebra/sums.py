@@ -65,7 +65,7 @@ def join_limbs(high: int, low: int) -> int:
 
 
 def float_of_limbs(high: int, low: int) -> float:
-    return float(high) * 4294967296.0 + float(low)
+    return float(high + (low >> 32)) * 4294967296.0 + float(low & 4294967295)
 
 
 # Where values are taken out again, a float sum carries the rounding error of its head (Knuth's
@@ -297,50 +297,50 @@ class Geomean(BuiltIn):
     commutative = numeric = floats = True
 
 
-def count(column: str | None = None) -> BuiltIn:
+def count(v: str | None = None) -> BuiltIn:
     """Count records, or the non-null values of a column.
 
     >>> count(), count("v")
     (count(), count('v'))
     """
-    return Count() if column is None else CountValues(column)
+    return Count() if v is None else CountValues(v)
 
 
-def sum(column: str | None = None) -> BuiltIn:
+def sum(v: str | None = None) -> BuiltIn:
     """Add up a column: integers stay integers, and a total beyond 64 bits raises OverflowError.
 
     >>> total = sum("v")
     >>> total.lower(total.combine(total.lift(2), total.lift(3)))
     5
     """
-    return Sum(*columns_of(column))
+    return Sum(*columns_of(v))
 
 
-def product(column: str | None = None) -> BuiltIn:
+def product(v: str | None = None) -> BuiltIn:
     """Multiply a column, as float64; no step on the way over- or underflows.
 
     >>> p = product("v")
     >>> p.lower(p.combine(p.combine(p.lift(1e200), p.lift(1e200)), p.lift(1e-300)))
     1e+100
     """
-    return Product(*columns_of(column))
+    return Product(*columns_of(v))
 
 
-def mean(column: str | None = None) -> BuiltIn:
+def mean(v: str | None = None) -> BuiltIn:
     """Take the arithmetic mean of a column.
 
     >>> m = mean("v")
     >>> m.lower(m.combine(m.lift(2), m.lift(5)))
     3.5
     """
-    return Mean(*columns_of(column))
+    return Mean(*columns_of(v))
 
 
-def geomean(column: str | None = None) -> BuiltIn:
+def geomean(v: str | None = None) -> BuiltIn:
     """Take the geometric mean of a column: 0 if a value is 0, NaN if one is negative.
 
     >>> g = geomean("v")
     >>> round(g.lower(g.combine(g.lift(2), g.lift(8))), 12)
     4.0
     """
-    return Geomean(*columns_of(column))
+    return Geomean(*columns_of(v))

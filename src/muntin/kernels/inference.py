@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from muntin.algebra.aggregate import Algebra, Kinds
+import numpy as np
+
+from muntin.algebra.aggregate import Algebra, Kinds, RowAggregate
 from muntin.kernels import modules
 from muntin.kernels.modules import NotCompilableError
 
@@ -19,6 +21,15 @@ class Signature:
     misses: bool  # lower may return None
     cast_lift: bool = False  # lift gives other types than the state has
     cast_combine: bool = False
+
+
+def infer_rows(aggregate: type[RowAggregate]) -> tuple[str, bool]:
+    """Return the type of the answer that a row gives, and whether it may be null."""
+    import numba
+
+    lower = modules.functions("functions", {"lower": aggregate.lower})
+    row = (numba.types.Array(numba.from_dtype(np.dtype(aggregate.dtype)), 1, "C"),)
+    return _answer(lower.function("lower", row).overloads[row].signature.return_type)
 
 
 def infer(algebra: Algebra, kinds: Kinds) -> Signature:
@@ -40,28 +51,18 @@ class _Inference:
         self.code = modules.functions("functions", functions)
 
     def signature(self) -> Signature:
-        lifted = self._codes(self._returned("lift", tuple(self.types[k] for k in self.kinds)))
+        lifted = _codes(self._returned("lift", tuple(self.types[k] for k in self.kinds)))
         state = lifted
         for _ in range(3):
-            together = self._codes(self._returned("combine", (self._type(state), self._type(state))))
+            together = _codes(self._returned("combine", (self._type(state), self._type(state))))
             wider = self._wider(state, together)
             if wider == state:
                 break
             state = wider
         else:
             raise NotCompilableError("the state's type grows with each combine")
-        result, misses = self._result(state)
+        result, misses = _answer(self._returned("lower", (self._type(state),)))
         return Signature(state, result, misses, lifted != state, together != state)
-
-    def _result(self, state: tuple[str, ...]) -> tuple[str, bool]:
-        from numba import types
-
-        answer = self._returned("lower", (self._type(state),))
-        misses = isinstance(answer, types.Optional)
-        codes = self._codes(answer.type if misses else answer)
-        if len(codes) != 1:
-            raise NotCompilableError("the answer is not one scalar")
-        return codes[0], misses
 
     def _returned(self, function: str, arguments: tuple[Any, ...]) -> Any:
         return self.code.function(function, arguments).overloads[arguments].signature.return_type
@@ -73,25 +74,38 @@ class _Inference:
         make_tuple: Any = numba.types.Tuple
         return scalars[0] if len(scalars) == 1 else make_tuple(scalars)
 
-    def _codes(self, kind: Any) -> tuple[str, ...]:
-        from numba import types
-
-        if isinstance(kind, types.BaseTuple) and len(kind) > 1:
-            items: list[Any] = list(cast(Any, kind))
-            if any(isinstance(item, types.BaseTuple) for item in items):
-                raise NotCompilableError("the state is a tuple of tuples; a flat one would compile")
-            return tuple(self._codes(item)[0] for item in items)
-        if isinstance(kind, types.Boolean):
-            return ("b1",)
-        if isinstance(kind, types.Integer):
-            return ("i8",)
-        if isinstance(kind, types.Float):
-            return ("f8",)
-        raise NotCompilableError(f"{kind} is not a scalar or a flat tuple of scalars")
-
     @staticmethod
     def _wider(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
         if len(a) != len(b):
             raise NotCompilableError("combine gives another shape than lift")
         order = ("b1", "i8", "f8")
         return tuple(max(x, y, key=order.index) for x, y in zip(a, b, strict=True))
+
+
+def _codes(kind: Any) -> tuple[str, ...]:
+    """Return the type codes of a scalar or a flat tuple of scalars."""
+    from numba import types
+
+    if isinstance(kind, types.BaseTuple) and len(kind) > 1:
+        items: list[Any] = list(cast(Any, kind))
+        if any(isinstance(item, types.BaseTuple) for item in items):
+            raise NotCompilableError("the state is a tuple of tuples; a flat one would compile")
+        return tuple(_codes(item)[0] for item in items)
+    if isinstance(kind, types.Boolean):
+        return ("b1",)
+    if isinstance(kind, types.Integer) and kind is not types.uint64:
+        return ("i8",)
+    if isinstance(kind, types.Float):
+        return ("f8",)
+    raise NotCompilableError(f"{kind} is not a scalar or a flat tuple of scalars")
+
+
+def _answer(kind: Any) -> tuple[str, bool]:
+    """Return the type code of an answer, and whether it may be null."""
+    from numba import types
+
+    misses = isinstance(kind, types.Optional)
+    codes = _codes(cast(Any, kind).type if misses else kind)
+    if len(codes) != 1:
+        raise NotCompilableError("the answer is not one scalar")
+    return codes[0], misses

@@ -1,11 +1,13 @@
-"""What Numba has no Python for. Importing this loads Numba."""
+"""What generated code calls and Numba has no Python for. Importing this loads Numba."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
+
+WRAPPED = "an integer left the 64-bit range"
 
 
 @intrinsic
@@ -22,3 +24,77 @@ def unwrap(_typing: Any, value: Any) -> Any:
         return context.make_helper(builder, signature.args[0], value=arguments[0]).data
 
     return value.type(value), codegen
+
+
+# In a user's functions, +, - and * are these: integers raise where they would wrap, all else is as it was.
+# (Numba wants the annotations of an overload and of what it returns to be the same.)
+
+
+def checked_add(a: Any, b: Any) -> Any:
+    """a + b."""
+
+
+def checked_sub(a: Any, b: Any) -> Any:
+    """a - b."""
+
+
+def checked_mul(a: Any, b: Any) -> Any:
+    """a * b."""
+
+
+def _integers(a: Any, b: Any) -> bool:
+    return isinstance(a, types.Integer) and isinstance(b, types.Integer)
+
+
+@overload(checked_add, jit_options={"forceinline": True})
+def _add(a: Any, b: Any) -> Any:
+    if not _integers(a, b):
+
+        def plain(a: Any, b: Any) -> Any:
+            return a + b
+
+        return plain
+
+    def add(a: Any, b: Any) -> Any:
+        total = a + b
+        if ((a ^ total) & (b ^ total)) < 0:  # both signs differ from the sum's
+            raise OverflowError(WRAPPED)
+        return total
+
+    return add
+
+
+@overload(checked_sub, jit_options={"forceinline": True})
+def _sub(a: Any, b: Any) -> Any:
+    if not _integers(a, b):
+
+        def plain(a: Any, b: Any) -> Any:
+            return a - b
+
+        return plain
+
+    def sub(a: Any, b: Any) -> Any:
+        total = a - b
+        if ((a ^ b) & (a ^ total)) < 0:
+            raise OverflowError(WRAPPED)
+        return total
+
+    return sub
+
+
+@overload(checked_mul, jit_options={"forceinline": True})
+def _mul(a: Any, b: Any) -> Any:
+    if not _integers(a, b):
+
+        def plain(a: Any, b: Any) -> Any:
+            return a * b
+
+        return plain
+
+    def mul(a: Any, b: Any) -> Any:
+        about = abs(float(a) * float(b))
+        if about > 9.2e18 and (about > 9.3e18 or (a * b) // a != b):  # 2^63 is 9.223e18
+            raise OverflowError(WRAPPED)
+        return a * b
+
+    return mul

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ZERO = {"f": 0.0, "i": 0, "u": 0, "b": False, "c": 0j}
+_ZERO = {"f": 0.0, "i": 0, "b": False}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The scalars of a state, by type code ("f8", "i8", "b1", ...)."""
+    """The scalars of a state, by type code: "f8", "i8" or "b1"."""
 
     fields: tuple[str, ...]
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from muntin.algebra.aggregate import Function
 from muntin.kernels.source import NoSourceError, write_out
 
+_LOADING = threading.RLock()
 _STAMP = 1_000_000_000  # numba keys its cache by the file's time; content is in the name, so time is fixed
 
 
@@ -21,13 +23,16 @@ class NotCompilableError(Exception):
     """This aggregate or these values cannot be compiled; the object path takes them."""
 
 
-def cache_directory() -> Path:
-    """Return where generated modules and their machine code are kept: $MUNTIN_CACHE_DIR, or for the user."""
+def cache_directory() -> Path | None:
+    """Return where generated modules and their machine code are kept: $MUNTIN_CACHE_DIR, or for the user.
+
+    None if there is no such place: no directory is named, and the user has no home.
+    """
     named = os.environ.get("MUNTIN_CACHE_DIR")
     if named:
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "muntin"
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "muntin" if os.path.isabs(base) else None
 
 
 class Code:
@@ -45,18 +50,24 @@ class Code:
 
     def _load(self) -> None:
         self._module = load(self._name, self._text) if not self._objects else None
-        self._namespace = self._objects
-        if self._module is not None:
-            self._namespace = self._module.__dict__
+        if self._module is None:
+            self._define_in_memory()
         else:
-            text = self._text.replace("cache=True", "cache=False")
-            exec(compile(text, f"<muntin {self._name}>", "exec"), self._namespace)
+            self._namespace = self._module.__dict__
+
+    def _define_in_memory(self) -> None:
+        self._module = None
+        self._namespace = dict(self._objects)
+        text = self._text.replace("cache=True", "cache=False")
+        exec(compile(text, f"<muntin {self._name}>", "exec"), self._namespace)
 
     def function(self, name: str, types: tuple[Any, ...]) -> Any:
         """Return a function, with machine code for arguments of these types."""
         from numba.core.errors import NumbaError
 
         function = self._namespace[name]
+        if not hasattr(function, "overloads"):
+            raise NotCompilableError("Numba is switched off")
         if types in function.overloads:
             return function
         try:
@@ -64,52 +75,67 @@ class Code:
         except NumbaError as error:
             raise NotCompilableError(str(error).strip().splitlines()[0]) from error
         except Exception:
-            # Numba does not say how it fails on kept code that was cut short. Without any, compiling
-            # once more either mends that or raises the true error.
-            if not self._forget():
+            # Numba does not say how it fails on kept code that was cut short. Compiling once more
+            # without any either mends that or raises the true error.
+            if self._module is None:
                 raise
-            self._load()
+            self._forget(self._module)
+            self._define_in_memory()
             return self.function(name, types)
         return function
 
-    def _forget(self) -> bool:
-        """Drop the machine code that is kept for this text; tell whether there was any."""
-        if self._module is None:
-            return False
-        path = Path(str(self._module.__file__))
-        kept = list(path.parent.glob(f"__pycache__/{path.stem}.*.nb?"))
-        for file in kept:
+    @staticmethod
+    def _forget(module: types.ModuleType) -> None:
+        """Drop the machine code that is kept for a module, so that the next process makes it anew."""
+        path = Path(str(module.__file__))
+        for file in path.parent.glob(f"__pycache__/{path.stem}.*.nb?"):
             file.unlink(missing_ok=True)
-        sys.modules.pop(self._module.__name__, None)
-        return bool(kept)
+        sys.modules.pop(module.__name__, None)
 
 
 def functions(name: str, plain: Mapping[str, Function]) -> Code:
     """Return plain functions as code, each compiled by itself."""
-    from numba import njit
-
     try:
         text = "from numba import njit\n" + write_out(plain, "@njit(cache=True, nogil=True)")
     except NoSourceError:
-        return Code(name, "", {key: f if hasattr(f, "py_func") else njit(f) for key, f in plain.items()})
+        return Code(name, "", as_objects(plain))
     return Code(name, text)
+
+
+def as_objects(plain: Mapping[str, Function]) -> dict[str, Any]:
+    """Return functions without source as Numba's: they compile as they are, and are not kept."""
+    from numba import njit
+
+    for name, function in plain.items():
+        if not isinstance(getattr(function, "py_func", function), types.FunctionType):
+            raise NotCompilableError(f"{name} is {function!r}, not a Python function")
+    return {name: f if hasattr(f, "py_func") else njit(f) for name, f in plain.items()}
 
 
 def load(name: str, text: str) -> types.ModuleType | None:
     """Return the module with this text, from disk if possible; None where no file can be kept."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:20]
     full_name = f"muntin_{name}_{digest}"
-    if full_name in sys.modules:
-        return sys.modules[full_name]
-    path = _written(cache_directory() / f"{full_name}.py", text)
-    if path is None:
-        return None
-    module = types.ModuleType(full_name)
-    module.__file__ = str(path)
-    # Numba looks the module up by name when it loads machine code that an earlier process has kept.
-    sys.modules[full_name] = module
-    exec(compile(text, str(path), "exec"), module.__dict__)
-    return module
+    with _LOADING:
+        if full_name in sys.modules:
+            return sys.modules[full_name]
+        directory = cache_directory()
+        path = _written(directory / f"{full_name}.py", text) if directory else None
+        if path is None:
+            return None
+        module = types.ModuleType(full_name)
+        module.__file__ = str(path)
+        # Numba looks the module up by name when it loads machine code that an earlier process has kept.
+        sys.modules[full_name] = module
+        try:
+            exec(compile(text, str(path), "exec"), module.__dict__)
+        except RuntimeError:  # Numba finds no place to keep code in, as beside a file that is read-only
+            del sys.modules[full_name]
+            return None
+        except BaseException:
+            del sys.modules[full_name]  # half a module must not be found by the next look
+            raise
+        return module
 
 
 def _written(path: Path, text: str) -> Path | None:
@@ -118,18 +144,19 @@ def _written(path: Path, text: str) -> Path | None:
     Several processes may do this at once: each moves a file of its own, with the same content and the
     same time, into place. One that a crash cut short does not hold the text and is replaced.
     """
+    content = text.encode()
+    temporary = None
     try:
-        if path.exists() and path.read_text() == text:
+        if path.exists() and path.read_bytes() == content:
             return path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (path.parent / "__pycache__").mkdir(exist_ok=True)
-        if not os.access(path.parent / "__pycache__", os.W_OK):
-            return None
+        (path.parent / "__pycache__").mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         os.utime(temporary, (_STAMP, _STAMP))
         os.replace(temporary, path)
     except OSError:  # read-only, full, or not a directory: the caller compiles in memory
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
         return None
     return path

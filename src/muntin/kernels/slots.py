@@ -20,11 +20,14 @@ combine: Callable[..., Any]
 invert_oldest: Callable[..., Any]
 """invert_oldest(a, b): take b out of the older end of a."""
 
-error_step: Callable[..., float]
-"""error_step(state): the rounding that the inverse just made may have left."""
+no_error: Any
+"""What rounding has added up to in a state that was just computed."""
 
-error_limit: Callable[..., float]
-"""error_limit(state): how much rounding this state can bear."""
+error_grown: Callable[..., Any]
+"""error_grown(error, state): the same after one more step, which gave this state."""
+
+error_borne: Callable[..., bool]
+"""error_borne(error, state): whether the state is still exact enough."""
 
 same: Callable[..., bool]
 """same(a, b): whether two states are equal, NaN with NaN."""

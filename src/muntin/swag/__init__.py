@@ -10,7 +10,7 @@
 | DabaLite | first in, first out | worst-case O(1) | n + 2 | associative |
 | FlatFit | first in, first out | amortized O(1), worst O(n) | n | associative |
 | BInt | first in, first out | O(log n) | < 2n | associative |
-| SlickDeque | first in, first out | amortized O(1) | <= n + 1 | invertible or selective |
+| SlickDeque | first in, first out | amortized O(1) | <= n (n + 1 with inverses) | invertible or selective |
 | FlatFat | fixed places | O(m + m log(n / m)) for m changes | 2n - 1 | associative |
 | ReactiveAggregator | any removal order | as FlatFat | 2 capacity - 1 | associative |
 | Fiba | any insertion order | amortized O(log d), d places from an end | n + nodes | associative |

@@ -58,7 +58,7 @@ class Combiner:
         if not isinstance(record, tuple) or len(record) != self._arity:
             raise TypeError(f"{self._aggregate!r} takes a tuple of {self._arity} values, not {record!r}.")
         value = self._plain(record[0])
-        if value is BOTTOM:
+        if value is BOTTOM or None in record[1 : self._aggregate.required]:
             return BOTTOM
         state = self._lift_value(value, *record[1:])
         self._admit(type(value), state, value)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
-from muntin.swag.columns import Columns, as_answers, as_columns, as_length, as_records, as_times, masked
+from muntin.algebra.builtin import BuiltIn
+from muntin.swag.columns import Columns, as_answers, as_columns, as_records, as_times, masked
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,16 @@ def bounds(count: int, window: Any, times: Any, length: Any) -> Bounds:
             raise TypeError(f"window is a whole number of records, not {window!r}.")
         if window < 1:
             raise ValueError(f"window must be at least 1 record, not {window}.")
-        return Bounds(int(window), None, min(int(window), count))
-    column = as_times(times)
+        fitting = max(1, min(int(window), count))
+        return Bounds(fitting, None, fitting)
+    column, ticks = as_times(times, length)
     if len(column) != count:
         raise ValueError(f"there are {count} values but {len(column)} times.")
-    ticks = as_length(length, column)
     if count == 0:
         return Bounds(0, np.empty(0, np.int64), 0)
-    from muntin.kernels.bounds import time_bounds
+    from muntin.swag.bounds import time_bounds
 
-    starts, largest = time_bounds(
-        column.view(np.int64) if column.dtype.kind == "M" else column.astype(np.int64), ticks
-    )
+    starts, largest = time_bounds(column, ticks)
     return Bounds(0, starts, largest)
 
 
@@ -82,6 +81,10 @@ def run(
             return _compiled(bulk, aggregate, columns, limits)
         except NotCompilableError:
             pass  # a state of any other kind: same answers, one record at a time
+        except OverflowError:
+            if isinstance(aggregate, BuiltIn):
+                raise
+            # A user's integers outgrew 64 bits: Python's do not.
     records = as_records(values, aggregate.arity)
     limits = bounds(len(records), window, times, length)
     return as_answers(objects(records, limits))

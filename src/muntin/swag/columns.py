@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LIMIT = 2**62  # of times, so that no difference of two overflows
+_NULL_TIMES = "times have nulls; every record needs a time."
+_FAR_TIMES = "times must lie within 2^62 of zero."
+_ANSWERS: list[tuple[set[type], str]] = [({bool}, "b1"), ({int}, "i8"), ({int, float}, "f8")]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,14 @@ def as_columns(values: Any, arity: int) -> Columns | None:
         raise ValueError(f"columns must be of one length, not {[len(a) for a in arrays]}.")
     if any(valid is not None for valid in valids[1:]):
         return None  # a null beside a value is a value of its own: only objects can hold it
-    return Columns(tuple(arrays), valids[0])
+    return Columns(tuple(_read_only(array) for array in arrays), valids[0])
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written: Arrow's cannot, and kernels are compiled for one kind only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def as_records(values: Any, arity: int) -> list[Any]:
@@ -51,53 +61,60 @@ def as_records(values: Any, arity: int) -> list[Any]:
     return _as_list(values)
 
 
-def as_times(times: Any) -> NDArray[Any]:
-    """Return times as an integer or datetime64 array."""
-    import pyarrow as pa
-
-    if isinstance(times, (pa.Array, pa.ChunkedArray)):
-        if times.null_count:
-            raise ValueError("times have nulls; every record needs a time.")
-        times = times.to_numpy(zero_copy_only=False) if isinstance(times, pa.Array) else times.to_numpy()
-    array = np.asarray(times)
+def as_times(times: Any, length: Any) -> tuple[NDArray[np.int64], int]:
+    """Return times and a window's length as integers of one unit, the length rounded up to it."""
+    array = np.asarray(_without_nulls(times))
     if array.dtype == object and len(array) and isinstance(array[0], datetime.datetime):
         array = array.astype("datetime64[us]")
     if array.ndim != 1 or (array.dtype.kind not in "iuM" and len(array)):
         raise TypeError(f"times are a column of integers or timestamps, not {array.dtype}.")
-    if array.dtype.kind == "M" and np.isnat(array).any():
-        raise ValueError("times have nulls; every record needs a time.")
-    if array.dtype.kind != "M" and len(array) and (array.max() >= _LIMIT or array.min() <= -_LIMIT):
-        raise ValueError("times must lie within 2^62 of zero.")
-    return array
-
-
-def as_length(length: Any, times: NDArray[Any]) -> int:
-    """Return a window's length in the unit of the times."""
-    if times.dtype.kind == "M":
-        if not isinstance(length, (datetime.timedelta, np.timedelta64)):
-            raise TypeError(f"length is a timedelta where times are timestamps, not {length!r}.")
-        unit = np.datetime_data(times.dtype)[0]
-        ticks = int(np.timedelta64(length).astype(f"timedelta64[{unit}]").astype(np.int64))
+    if array.dtype.kind == "M":
+        if np.isnat(array).any():
+            raise ValueError(_NULL_TIMES)
+        ticks = _ticks(length, array.dtype)
     elif isinstance(length, (int, np.integer)) and not isinstance(length, bool):
         ticks = int(length)
     else:
         raise TypeError(f"length is a whole number where times are integers, not {length!r}.")
     if not 0 < ticks < _LIMIT:
         raise ValueError(f"length must be above zero, not {length!r}.")
-    return ticks
+    if array.dtype.kind == "u" and len(array) and array.max() >= _LIMIT:
+        raise ValueError(_FAR_TIMES)
+    column = np.ascontiguousarray(array.astype(np.int64))
+    if len(column) and (column.max() >= _LIMIT or column.min() <= -_LIMIT):
+        raise ValueError(_FAR_TIMES)
+    return column, ticks
+
+
+def _without_nulls(times: Any) -> Any:
+    if not type(times).__module__.startswith("pyarrow"):  # which would take a while to load
+        return times
+    if times.null_count:
+        raise ValueError(_NULL_TIMES)
+    return times.to_numpy(**({} if hasattr(times, "num_chunks") else {"zero_copy_only": False}))
+
+
+def _ticks(length: Any, times: np.dtype[Any]) -> int:
+    """Return a length in the unit of timestamps; part of a unit counts as a whole one."""
+    if not isinstance(length, (datetime.timedelta, np.timedelta64)):
+        raise TypeError(f"length is a timedelta where times are timestamps, not {length!r}.")
+    unit, multiple = np.datetime_data(times)
+    one: Any = np.timedelta64(multiple, unit)  # type: ignore[call-overload]
+    return int(-(-np.timedelta64(length) // one))
 
 
 def as_answers(answers: Sequence[Any]) -> NDArray[Any]:
-    """Return answers as an array: numbers where they all are, masked where one is null."""
+    """Return answers as an array: of numbers where they all are, masked where one is null."""
     missing = np.array([answer is None for answer in answers], dtype=bool)
-    if all(isinstance(a, (int, float)) for a in answers if a is not None) and not missing.all():
-        kind = np.result_type(*{np.min_scalar_type(type(a)(0)).kind + "8" for a in answers if a is not None})
-        filler = np.nan if kind.kind == "f" else 0
-        data = np.array([filler if a is None else a for a in answers], dtype=kind)
-        return masked(data, missing)
-    out = np.empty(len(answers), object)
-    out[:] = answers
-    return out
+    kinds = {type(answer) for answer in answers if answer is not None}
+    code = next((c for types, c in _ANSWERS if kinds <= types), None)
+    if code == "i8" and not all(-(2**63) <= a < 2**63 for a in answers if a is not None):
+        code = None
+    if code is None:
+        out = np.empty(len(answers), object)
+        out[:] = answers
+        return out
+    return masked(np.array([0 if a is None else a for a in answers], code), missing)
 
 
 def masked(data: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:

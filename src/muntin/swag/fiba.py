@@ -162,7 +162,10 @@ class Fiba(Combiner):
         self._repair({leaf} | self._refill(leaf))
 
     def evict_until(self, t: Any) -> None:
-        """Remove all records with times below t: whole subtrees at once, with combines only along the cut."""
+        """Remove all records with times below t.
+
+        Whole subtrees go at once: combines happen only along the cut, though the records that go are counted.
+        """
         _check_time(t)
         top = self._left
         while top.parent is not None and top.times[-1] < t:

@@ -10,6 +10,7 @@ from muntin.swag.base import BOTTOM, SlidingWindow
 from muntin.swag.bulk import Bulk
 
 _LEAST = 8  # slots
+_FREE: Any = object()
 
 
 class FlatFit(SlidingWindow):
@@ -32,7 +33,7 @@ class FlatFit(SlidingWindow):
     def __init__(self, aggregate: Aggregate) -> None:
         super().__init__(aggregate)
         self._front = self._end = 0
-        self._partials: list[Any] = [None] * _LEAST
+        self._partials: list[Any] = [_FREE] * _LEAST
         self._leaps = [0] * _LEAST
 
     def __len__(self) -> int:
@@ -51,14 +52,14 @@ class FlatFit(SlidingWindow):
     def evict(self) -> None:
         """Remove the oldest record: no combine."""
         self._require_record()
-        self._partials[self._front & (len(self._partials) - 1)] = None
+        self._partials[self._front & (len(self._partials) - 1)] = _FREE
         self._front += 1
         if _LEAST < len(self._partials) and len(self) < len(self._partials) // 4:
             self._resize(len(self._partials) // 2)
 
     def _resize(self, capacity: int) -> None:
         """Move to a buffer of another size; leaps are absolute, so they stay as they are."""
-        partials, leaps = [None] * capacity, [0] * capacity
+        partials, leaps = [_FREE] * capacity, [0] * capacity
         old, new = len(self._partials) - 1, capacity - 1
         for p in range(self._front, self._end):
             partials[p & new] = self._partials[p & old]
@@ -85,7 +86,7 @@ class FlatFit(SlidingWindow):
     @property
     def stored_partials(self) -> int:
         """One per record."""
-        return sum(partial is not None for partial in self._partials)
+        return sum(partial is not _FREE for partial in self._partials)
 
     def check_invariants(self, window: Sequence[Any] | None = None) -> None:
         """Assert that each slot holds the aggregate up to its leap, and that the buffer fits."""

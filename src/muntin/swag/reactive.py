@@ -8,12 +8,12 @@ from typing import Any
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.swag.base import BOTTOM, EMPTY_WINDOW
-from muntin.swag.flatfat import FlatFat
+from muntin.swag.flatfat import Tree, place
 
 _LEAST = 8  # slots; from here on, a buffer of half the size is at least 3/8 full
 
 
-class ReactiveAggregator(FlatFat):
+class ReactiveAggregator(Tree):
     """A window whose records may leave in any order; changes are combined when it is triggered.
 
     While records leave first-in, first-out, free slots hold no marker: nodes skip what lies outside of
@@ -34,7 +34,7 @@ class ReactiveAggregator(FlatFat):
         self._holes: list[int] = []  # positions between them whose records were removed, in order
         self._markers = False
         self._dirty: set[int] = set()  # slots that changed since the last trigger
-        super().__init__(aggregate, ())
+        super().__init__(aggregate)
         self._arrange([], _LEAST)
 
     def __len__(self) -> int:
@@ -59,8 +59,7 @@ class ReactiveAggregator(FlatFat):
 
     def remove(self, i: int) -> None:
         """Remove the i-th oldest record, counting from 0."""
-        if not isinstance(i, int) or isinstance(i, bool):
-            raise TypeError(f"a place is a whole number, not {i!r}.")
+        i = place(i)
         if not 0 <= i < len(self):
             raise IndexError(f"there is no record {i} in a window of {len(self)}.")
         self._clear(self._position(i))
@@ -104,8 +103,7 @@ class ReactiveAggregator(FlatFat):
 
     def _arrange(self, states: list[Any], capacity: int) -> None:
         """Start anew without holes in a buffer of this size; the next trigger combines it."""
-        self.capacity = capacity
-        self._tree = [BOTTOM] * capacity + states + [BOTTOM] * (capacity - len(states))
+        self._lay_out(states, capacity)
         self._front, self._end, self._holes = 0, len(states), []
         self._dirty = set(range(capacity if self._markers else len(states)))
 

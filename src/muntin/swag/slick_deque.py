@@ -51,8 +51,11 @@ class SlickDeque(SlidingWindow):
         self._end += 1
 
     def _beats(self, newer: Any, older: Any) -> bool:
+        """Tell whether the newer of two states is chosen; of equal ones, the older stays."""
         chosen = self._combine(older, newer)
-        return chosen is newer or (newer is not BOTTOM and chosen is not older and self._same(chosen, newer))
+        if chosen is newer or chosen is older:
+            return chosen is not older or older is BOTTOM
+        return identical(chosen, newer) and not identical(chosen, older)
 
     def evict(self) -> None:
         """Remove the oldest record."""
@@ -94,6 +97,13 @@ class SlickDeque(SlidingWindow):
     @classmethod
     def _bulk_for(cls, aggregate: Aggregate) -> Bulk:
         return cls.bulk if aggregate.selective else SubtractOnEvict.bulk
+
+
+def identical(a: Any, b: Any) -> bool:
+    """Tell whether two states are the same, NaN with NaN, without allowing for rounding."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(identical, a, b))
+    return bool(a == b or (a != a and b != b))
 
 
 def _inverse(aggregate: Aggregate) -> SubtractOnEvict:

@@ -6,29 +6,47 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from muntin.algebra.aggregate import Aggregate, Function
+from muntin.algebra.aggregate import Aggregate, Algebra, Function
 from muntin.swag.base import BOTTOM, SlidingWindow
 from muntin.swag.bulk import Bulk
 
 
-def _finite(state: Any) -> float:
-    """Return 0 for a state of finite numbers, NaN for any other."""
-    if isinstance(state, float):
-        return state - state
-    if isinstance(state, tuple):
-        return sum(_finite(item) for item in state)
-    return 0.0
+def _floats(state: Any) -> list[float]:
+    items = state if isinstance(state, tuple) else (state,)
+    return [item for item in items if isinstance(item, float)]
 
 
-def _ample(_state: Any) -> float:
-    return 1.0
+class _Rounding:
+    """How much rounding inverses may have left in a state: as the aggregate says, or float by float."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._step, self._limit = algebra.error_step, algebra.error_limit
+        self.clear()
+
+    def clear(self) -> None:
+        self._error = 0.0
+        self._errors: list[float] = []
+
+    def grow(self, state: Any) -> None:
+        if self._step is not None:
+            self._error += self._step(state)
+            return
+        floats = _floats(state)
+        errors = self._errors or [0.0] * len(floats)
+        self._errors = [e + 1.2e-16 * abs(x) + (x - x) for e, x in zip(errors, floats, strict=True)]
+
+    def bears(self, state: Any) -> bool:
+        if self._limit is not None:
+            return bool(self._error <= self._limit(state))
+        return all(e <= 1e-12 * abs(x) for e, x in zip(self._errors, _floats(state), strict=True))
 
 
 class SubtractOnEvict(SlidingWindow):
     """Constant time for aggregates with an inverse.
 
-    Rounding that inverses leave behind is added up; when the state can bear no more of it, or has
-    taken in what is not finite, it is computed anew from the records.
+    Rounding that inverses leave behind is added up; when the state can bear no more of it, it is
+    computed anew from the records. So it is at each evict while NaN or infinity is in the window, which
+    costs n combines: DabaLite does not mind them.
 
     >>> import muntin as mt
     >>> w = mt.swag.SubtractOnEvict(mt.sum())
@@ -50,12 +68,10 @@ class SubtractOnEvict(SlidingWindow):
                 "DabaLite needs no inverse."
             )
         self._invert_oldest: Function = self._algebra.invert_oldest
-        self._error_step = self._algebra.error_step or _finite
-        self._error_limit = self._algebra.error_limit or _ample
+        self._rounding = _Rounding(self._algebra)
         self._records: deque[Any] = deque()
         self._values = 0  # records that are not null
         self._total: Any = BOTTOM
-        self._error = 0.0
 
     def __len__(self) -> int:
         return len(self._records)
@@ -67,7 +83,7 @@ class SubtractOnEvict(SlidingWindow):
         self._records.append(state)
         if state is not BOTTOM:
             self._values += 1
-            self._error += self._error_step(self._total)
+            self._rounding.grow(self._total)
 
     def evict(self) -> None:
         """Remove the oldest record: one inverse, counted as a combine."""
@@ -78,11 +94,12 @@ class SubtractOnEvict(SlidingWindow):
             return
         self._values -= 1
         if self._values == 0:
-            self._total, self._error = BOTTOM, 0.0
+            self._total = BOTTOM
+            self._rounding.clear()
             return
         self._total = self._invert_oldest(self._total, state)
-        self._error += self._error_step(self._total)
-        if not self._error <= self._error_limit(self._total):
+        self._rounding.grow(self._total)
+        if not self._rounding.bears(self._total):
             self._recompute()
 
     def _recompute(self) -> None:
@@ -90,7 +107,8 @@ class SubtractOnEvict(SlidingWindow):
         for state in self._records:
             total = self._combine(total, state)
         self._total = total
-        self._error = 0.0 * self._error_step(total)  # NaN again while what is not finite is in the window
+        self._rounding.clear()
+        self._rounding.grow(total)
 
     def query(self) -> Any:
         """Return the aggregate of the window: no combine."""

@@ -11,7 +11,11 @@ def slide(columns, valid, starts, window, out, missing, partials, marks):
         while F < E and marks[F & mask] < first:
             F += 1
         value = lift(columns, valid, i)
-        while F < E and same(combine(load(partials, (E - 1) & mask), value), value):
+        while F < E:
+            newest = load(partials, (E - 1) & mask)
+            chosen = combine(newest, value)
+            if same(chosen, newest) or not same(chosen, value):
+                break
             E -= 1
         store(partials, E & mask, value)
         marks[E & mask] = i
