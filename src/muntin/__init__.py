@@ -1,7 +1,6 @@
 """Streaming window aggregation: cut the stream once into slices, share them among all windows."""
 
 from muntin import swag
-from muntin._version import __version__
 from muntin.algebra import (
     Aggregate,
     LawViolation,
@@ -23,6 +22,8 @@ from muntin.algebra import (
     sum,
     variance,
 )
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",

@@ -44,7 +44,7 @@ class Average(mt.Aggregate):
         return (a + b) / 2
 
 
-class Minus(mt.Aggregate):
+class Second(mt.Aggregate):
     commutative = True
 
     def combine(a, b):
@@ -89,7 +89,7 @@ class NotSelective(mt.Aggregate):
             [1, 2, 6],
             r"Average is not associative: \(1 \+ 1\) \+ 2 gives 1.5 but 1 \+ \(1 \+ 2\) gives 1.25",
         ),
-        (Minus, [1, 2], r"Minus is not commutative: 1 \+ 2 gives 2 but 2 \+ 1 gives 1"),
+        (Second, [1, 2], r"Second is not commutative: 1 \+ 2 gives 2 but 2 \+ 1 gives 1"),
         (WrongIdentity, [5], r"has no identity 1: combined after 5 it gives 6"),
         (WrongInverse, [3, 2], r"breaks its invert: \(3 \+ 3\) - 3 gives 0, not 3"),
         (WrongOldest, ["ab", "c"], "breaks its invert_oldest"),

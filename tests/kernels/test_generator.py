@@ -167,10 +167,10 @@ def test_what_is_not_scalar_is_not_compiled():
     assert mt.swag.DabaLite.slide(Nested(), [1, 2], window=2).tolist() == [(1, (1, 1)), (3, (2, 2))]
 
 
-def test_a_user_written_aggregate_is_the_same_kernel_in_all_but_name():
-    kernel = instantiate("two_stacks_lite", SumOfSquares().algebra(), ("f8",))
-    assert kernel.layout == Layout(("f8",))
-    assert not kernel.misses
+def test_a_user_written_aggregate_has_the_layout_of_a_built_in_one():
+    own = instantiate("two_stacks_lite", SumOfSquares().algebra(), ("f8",))
+    built_in = instantiate("two_stacks_lite", mt.sum().algebra(("f8",)), ("f8",))
+    assert (own.layout, own.result, own.misses) == (built_in.layout, built_in.result, built_in.misses)
 
 
 def test_kernels_are_made_once_a_process():
@@ -215,3 +215,71 @@ def test_after_a_fork():
     child.start()
     assert queue.get(timeout=60) == [3.0, 3.0, 4.0, 4.0, 5.0, 9.0, 9.0, 9.0]
     child.join()
+
+
+def run_module(tmp_path, cache, scale, **environment):
+    (tmp_path / "scales.py").write_text(f"SCALE = {scale}\n")
+    code = """
+import muntin as mt, scales
+from math import sqrt
+class Scaled(mt.Aggregate):
+    def lift(v): return sqrt(v) * scales.SCALE
+    def combine(a, b): return a + b
+print(mt.swag.TwoStacksLite.slide(Scaled(), [1.0, 4.0], window=1).tolist())
+"""
+    (tmp_path / "main.py").write_text(code)
+    return fresh("import main", cache, PYTHONPATH=str(tmp_path), **environment)
+
+
+def test_what_another_module_holds_is_never_frozen_into_kept_code(tmp_path):
+    assert run_module(tmp_path, tmp_path / "cache", 2.0) == "[2.0, 4.0]"
+    assert run_module(tmp_path, tmp_path / "cache", 3.0) == "[3.0, 6.0]"
+
+
+def test_a_full_cache_that_is_read_only(tmp_path, monkeypatch):
+    """As in an image that another user runs: there is code to read, but Numba insists on a place to write."""
+    fresh(SLIDE, tmp_path)
+    broken = """
+import numba.core.caching as caching
+caching._CacheLocator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError("read-only"))
+"""
+    assert fresh(broken + SLIDE, tmp_path) == str(SQUARES)
+
+
+def test_code_cut_short_in_numbas_own_directory(tmp_path):
+    elsewhere = {"NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    fresh(SLIDE, tmp_path / "cache", **elsewhere)
+    for path in (tmp_path / "numba").rglob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert fresh(SLIDE, tmp_path / "cache", **elsewhere) == str(SQUARES)
+
+
+def test_a_module_file_that_is_not_text(tmp_path):
+    fresh(SLIDE, tmp_path)
+    for path in tmp_path.glob("*.py"):
+        path.write_bytes(b"\xff\xfe\x00" + path.read_bytes()[:50])
+    assert fresh(SLIDE, tmp_path) == str(SQUARES)
+
+
+def test_with_numba_switched_off(tmp_path):
+    assert fresh(SLIDE, tmp_path, NUMBA_DISABLE_JIT="1") == str(SQUARES)
+
+
+def test_arrow_and_numpy_share_a_kernel():
+    import pyarrow as pa
+
+    kernel = instantiate("daba_lite", mt.max().algebra(("f8",)), ("f8",))
+    mt.swag.DabaLite.slide(mt.max(), VALUES, window=3)
+    mt.swag.DabaLite.slide(mt.max(), pa.array(VALUES), window=3)
+    assert len(kernel._code._namespace["slide"].overloads) == 1
+
+
+def test_functions_of_math_by_name_are_kept():
+    from math import sqrt
+
+    def lift(v):
+        return sqrt(v) + np.abs(v)
+
+    from muntin.kernels.source import write_out
+
+    assert "from math import sqrt as sqrt" in write_out({"lift": lift}, "@njit")

@@ -33,8 +33,9 @@ def machine(cls, make, values):
             self.tested.insert(value)
             self.yardstick.insert(value)
             self.records.append(value)
+            self.tested.check_invariants(list(self.records))
 
-        @rule(many=st.lists(values, min_size=5, max_size=70))
+        @rule(many=st.lists(values, min_size=5, max_size=40))
         def fill(self, many):
             for value in many:
                 self.insert(value)
@@ -45,6 +46,7 @@ def machine(cls, make, values):
             self.tested.evict()
             self.yardstick.evict()
             self.records.popleft()
+            self.tested.check_invariants(list(self.records))
 
         @precondition(lambda self: self.records)
         @rule(data=st.data())

@@ -78,8 +78,7 @@ def test_daba_on_average(cls, together, n):
     for _ in range(rounds):
         w.evict()
         w.insert(0)
-    assert (w.combines - before) / rounds == pytest.approx(together, abs=2 * together / n if n > 7 else 1.0)
-    assert (w.combines - before) / rounds <= together
+    assert (w.combines - before) / rounds == together
 
 
 @pytest.mark.parametrize(

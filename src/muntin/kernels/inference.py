@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -46,12 +47,14 @@ class _Inference:
         import numba
 
         self.types = {"f8": numba.float64, "i8": numba.int64, "b1": numba.boolean}
-        self.kinds = kinds
+        defaults = [p.default for p in inspect.signature(algebra.lift).parameters.values()][len(kinds) :]
+        omitted: Any = numba.types.Omitted
+        self.values = (*(self.types[kind] for kind in kinds), *map(omitted, defaults))
         functions = {"lift": algebra.lift, "combine": algebra.combine, "lower": algebra.lower}
         self.code = modules.functions("functions", functions)
 
     def signature(self) -> Signature:
-        lifted = _codes(self._returned("lift", tuple(self.types[k] for k in self.kinds)))
+        lifted = _codes(self._returned("lift", self.values))
         state = lifted
         for _ in range(3):
             together = _codes(self._returned("combine", (self._type(state), self._type(state))))

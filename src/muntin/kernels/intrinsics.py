@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
@@ -27,7 +28,8 @@ def unwrap(_typing: Any, value: Any) -> Any:
 
 
 # In a user's functions, +, - and * are these: integers raise where they would wrap, all else is as it was.
-# (Numba wants the annotations of an overload and of what it returns to be the same.)
+# Unsigned, because the compiler takes it for granted that signed arithmetic does not wrap. (Numba wants the
+# annotations of an overload and of what it returns to be the same.)
 
 
 def checked_add(a: Any, b: Any) -> Any:
@@ -56,7 +58,7 @@ def _add(a: Any, b: Any) -> Any:
         return plain
 
     def add(a: Any, b: Any) -> Any:
-        total = a + b
+        total = np.int64(np.uint64(a) + np.uint64(b))
         if ((a ^ total) & (b ^ total)) < 0:  # both signs differ from the sum's
             raise OverflowError(WRAPPED)
         return total
@@ -74,7 +76,7 @@ def _sub(a: Any, b: Any) -> Any:
         return plain
 
     def sub(a: Any, b: Any) -> Any:
-        total = a - b
+        total = np.int64(np.uint64(a) - np.uint64(b))
         if ((a ^ b) & (a ^ total)) < 0:
             raise OverflowError(WRAPPED)
         return total
@@ -93,8 +95,10 @@ def _mul(a: Any, b: Any) -> Any:
 
     def mul(a: Any, b: Any) -> Any:
         about = abs(float(a) * float(b))
-        if about > 9.2e18 and (about > 9.3e18 or (a * b) // a != b):  # 2^63 is 9.223e18
+        product = np.int64(np.uint64(a) * np.uint64(b))
+        # 2^63 is 9.223e18; near it, a product that wraps has the wrong sign.
+        if about > 9.2e18 and (about > 9.3e18 or (product < 0) != ((a < 0) != (b < 0))):
             raise OverflowError(WRAPPED)
-        return a * b
+        return product
 
     return mul

@@ -63,6 +63,9 @@ def slide(
 ) -> NDArray[Any]:
     """Run a window over a whole column with the fastest kernel there is: the answer after each record.
 
+    The window is the last `window` records, or with `times` those in (t - length, t]. Values are an array
+    or a sequence; for aggregates of two columns a tuple of two, or a list of pairs.
+
     >>> import muntin as mt
     >>> mt.swag.slide(mt.mean(), [3.0, 1.0, 2.0, 0.0], window=2).tolist()
     [3.0, 2.0, 1.5, 1.0]
