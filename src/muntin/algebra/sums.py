@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from muntin.algebra.aggregate import Kinds
@@ -172,30 +173,15 @@ COMPENSATED_SUM = Part(
     error_limit=compensated_error_limit,
     read=join_compensated,
 )
-OBJECT_COMPENSATED_SUM = Part(
-    ("v", "v"),
-    with_remainder,
-    add_compensated,
-    widths=(2,),
+OBJECT_COMPENSATED_SUM = replace(
+    COMPENSATED_SUM,
+    fields=("v", "v"),
     identity=(0, 0),
-    invert=subtract_compensated,
-    error_step=compensated_error_step,
-    error_limit=compensated_error_limit,
     read=join_compensated_object,
     read_float=join_compensated,
 )
 LOGS = Part(("f8",), log_or_nan, add, identity=0.0, invert=subtract)
-COMPENSATED_LOGS = Part(
-    ("f8", "f8"),
-    log_with_remainder,
-    add_compensated,
-    widths=(2,),
-    identity=(0.0, 0.0),
-    invert=subtract_compensated,
-    error_step=compensated_error_step,
-    error_limit=compensated_error_limit,
-    read=join_compensated,
-)
+COMPENSATED_LOGS = replace(COMPENSATED_SUM, lift=log_with_remainder)
 PRODUCT = Part(("f8", "i8"), split_float, multiply_scaled, identity=(1.0, 0))
 
 
