@@ -114,7 +114,11 @@ def reactive_machine(make, values, fifo):
         @rule(many=st.lists(values, min_size=1, max_size=30))
         def insert(self, many):
             for value in many:
+                before = self.r.capacity
                 self.r.insert(value)
+                if self.r.capacity != before:  # judged before the record that made it grow
+                    assert 3 / 8 <= len(self.records) / self.r.capacity <= 1 / 2
+                    assert not self.r._holes
                 self.records.append(value)
 
         @precondition(lambda self: self.records)
