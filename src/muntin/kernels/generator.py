@@ -97,8 +97,8 @@ def _instantiate(template: str, algebra: Algebra, kinds: Kinds, nullable: bool, 
         identity = (False, *(zero if isinstance(zero, tuple) else (zero,)))
     if optional or "one" in slots:
         rest.insert(0, f"one = {literal(identity)}")
-    # A user's own functions over integers could wrap. Over floats, integers are counters, and checking
-    # them would cost five times the time.
+    # A user's own functions over integers could wrap. Over floats, integers are as a rule counters, and a
+    # check that may raise would keep the loop from being optimized.
     checked = algebra.fields is None and "i8" in kinds
     text, objects = _fill(functions, "\n".join(rest), checked=checked)
     if checked and objects and "i8" in signature.fields:

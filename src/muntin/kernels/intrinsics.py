@@ -15,8 +15,7 @@ WRAPPED = "an integer left the 64-bit range"
 def unwrap(_typing: Any, value: Any) -> Any:
     """Return an optional value that is known not to be None, without looking again.
 
-    Numba's own conversion raises for None; that path keeps a loop from being optimized (2.7 times the
-    time for variances).
+    Numba's own conversion raises for None, and that path keeps a loop from being optimized.
     """
     if not isinstance(value, types.Optional):
         return None
