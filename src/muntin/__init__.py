@@ -23,16 +23,46 @@ from muntin.algebra import (
     variance,
 )
 
+from muntin.windows import (
+    Query,
+    count_sliding,
+    count_tumbling,
+    cumulate,
+    session,
+    sliding,
+    tumbling,
+)
+
 __version__ = "0.1.0"
+
+# The operator stands on Arrow, which takes a while to load; it comes with its first use.
+_OPERATOR = ("PROCESSING_TIME", "WindowOperator", "aggregate")
+
+
+def __getattr__(name: str) -> object:
+    """Load the operator when it is asked for."""
+    if name not in _OPERATOR:
+        raise AttributeError(f"module 'muntin' has no attribute {name!r}")
+    from muntin import operator
+
+    return getattr(operator, name)
+
 
 __all__ = [
     "Aggregate",
+    "PROCESSING_TIME",
     "LawViolation",
+    "Query",
+    "WindowOperator",
     "__version__",
+    "aggregate",
     "argmax",
     "argmin",
     "check_aggregate",
     "count",
+    "count_sliding",
+    "count_tumbling",
+    "cumulate",
     "first",
     "geomean",
     "last",
@@ -43,8 +73,11 @@ __all__ = [
     "min_count",
     "product",
     "relative_variation",
+    "session",
+    "sliding",
     "stddev",
     "sum",
     "swag",
+    "tumbling",
     "variance",
 ]

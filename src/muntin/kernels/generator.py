@@ -20,7 +20,7 @@ from muntin.kernels.layout import Layout
 from muntin.kernels.modules import NotCompilableError
 from muntin.kernels.source import NoSourceError, literal, write_out
 
-__all__ = ["Kernel", "NotCompilableError", "instantiate", "instantiate_rows"]
+__all__ = ["Kernel", "NotCompilableError", "finisher", "instantiate", "instantiate_rows"]
 
 # Kept code holds copies of the intrinsics, so their text is part of what it is named after.
 _INTRINSICS = sha256(resources.files("muntin.kernels").joinpath("intrinsics.py").read_bytes()).hexdigest()
@@ -33,6 +33,7 @@ njit = partial(numba.njit, error_model="numpy", forceinline=True)
 '''
 _IMPORTED = frozenset(["numba", "partial", "checked_add", "checked_mul", "checked_sub", "unwrap"])
 _DEFINED = re.compile(r"^(?:def )?(\w+)(?:\(| = )", re.MULTILINE)
+_ENTRIES = re.compile(r"^ENTRIES = (.*)$", re.MULTILINE)
 _SLOTS = re.compile(r"^from muntin\.kernels\.slots import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
@@ -47,13 +48,24 @@ class Kernel:
         self.misses = misses  # whether an answer may be null
         self._code = modules.Code(name, text, objects)
 
+        self._ready: dict[str, Any] = {}
+
     def __call__(self, *arguments: Any) -> None:
         """Run it; the first call with new types loads or makes the machine code."""
+        self._compiled("slide", arguments)(*arguments)
+
+    def run(self, entry: str, *arguments: Any) -> Any:
+        """Run one entry of several, whose arguments are always of the same types."""
+        function = self._ready.get(entry)
+        if function is None:
+            function = self._ready[entry] = self._compiled(entry, arguments)
+        return function(*arguments)
+
+    def _compiled(self, entry: str, arguments: tuple[Any, ...]) -> Any:
         import numba
 
         type_of: Any = numba.typeof
-        types = tuple(type_of(argument) for argument in arguments)
-        self._code.function("slide", types)(*arguments)
+        return self._code.function(entry, tuple(type_of(argument) for argument in arguments))
 
 
 def instantiate(
@@ -137,13 +149,15 @@ def _template(name: str) -> tuple[str, frozenset[str]]:
     if slots is None:
         raise ValueError(f"template {name} does not say which slots it uses.")
     body = _SLOTS.sub("", text[slots.start() :])
+    named = _ENTRIES.search(body)
+    entries = "|".join(re.findall(r"\w+", named.group(1))) if named else "slide"
+    body = re.sub(rf"^(def (?!(?:{entries})\())", r"@njit\n\1", body, flags=re.MULTILINE)
     body = re.sub(
-        r"^(def slide\()",
+        rf"^(def (?:{entries})\()",
         r'@numba.njit(cache=True, nogil=True, error_model="numpy")\n\1',
         body,
         flags=re.MULTILINE,
     )
-    body = re.sub(r"^(def (?!slide\())", r"@njit\n\1", body, flags=re.MULTILINE)
     return body, frozenset(re.findall(r"\w+", slots.group(1)))
 
 
@@ -286,3 +300,14 @@ class _Glue:
         pairs = [(cell.format("a"), cell.format("b")) for cell in cells]
         equal = " and ".join(f"({a} == {b} or ({a} != {a} and {b} != {b}))" for a, b in pairs)
         return f"@njit\ndef same(a, b):\n    return {equal}"
+
+
+@lru_cache(maxsize=1024)
+def finisher(finish: Function, arity: int, result: str, misses: bool) -> Kernel:
+    """Return the kernel that turns columns of components into answers: run("finish_all", columns, ...)."""
+    values = ", ".join(f"columns[{k}][i]" for k in range(arity))
+    lines = ['@numba.njit(cache=True, nogil=True, error_model="numpy")', "def finish_all(columns, out, missing):"]
+    lines += ["    for i in range(len(out)):"]
+    lines += [f"    {line}" for line in _write_answer(f"finish({values})", misses)]
+    text, objects = _fill({"finish": finish}, "\n".join(lines), checked=False)
+    return Kernel("finish", text, objects, Layout((result,)), result, misses)

@@ -1,0 +1,126 @@
+"""Slices of count windows: by position of a key's records in canonical order.
+
+Records whose position is final are settled: folded into slices of positions, as if the stream were in
+order. The rest is kept as records. Windows that are in view but may still change are computed from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing.edges import EdgeGrid, Progression
+from muntin.slicing.fields import FieldPartials
+from muntin.slicing.records import RecordLog, canonical
+from muntin.slicing.slicer import Stretch
+from muntin.slicing.store import AggregateStore, Panes
+
+Places = NDArray[np.int64]
+
+
+class CountSlices:
+    """The slices of all count windows over one stream."""
+
+    def __init__(self, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
+        self.store = AggregateStore(fields)
+        self.pending = RecordLog(fields)
+        self.grid: EdgeGrid | None = None
+        self.longest = 0
+        self.seen: Places = np.zeros(1, np.int64)  # settled records of each key
+        self.viewed: Places = np.zeros(1, np.int64)  # records of each key whose windows are in view
+        self.changed: Places = np.zeros(1, np.int64)  # the least position that is new, if one in view is
+        self._in_order = in_order
+        self._tied = tied
+
+    def cut_at(self, progressions: list[Progression], longest: int) -> None:
+        """Cut at these positions from now on."""
+        self.grid = EdgeGrid(progressions)
+        self.longest = longest
+        if self.store.count:
+            self.store.recut(self.grid.floors(self.store.column("start")))
+
+    def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
+        """Take in records that count."""
+        self._reserve(stretch.keys)
+        if self._in_order:
+            if stretch.keys > 1:
+                stretch = stretch.take(canonical(stretch, None))
+            self._settle(self.store, stretch)
+        else:
+            self.pending.add(stretch, tie)
+
+    def advance(self, watermark: float, lateness: int) -> AggregateStore:
+        """Settle what no record can come before any more; return a store with all that is in view."""
+        self.changed = self.viewed.copy()
+        if self._in_order:
+            self.viewed = self.seen.copy()
+            return self.store
+        pending = self.pending
+        if len(pending):
+            self._note_changes()
+            reach = watermark - lateness
+            final = pending.times < reach if self._tied else pending.times <= reach
+            self._settle(self.store, self._pending(final))
+            pending.keep(~final)
+        pending.settle()
+        self.viewed = self.seen.copy()
+        if not len(pending) or (lateness == 0 and not self._tied):
+            return self.store
+        shown = pending.times <= watermark
+        if not shown.any():
+            return self.store
+        store, seen = self.store.copy(), self.seen.copy()
+        self._settle(store, self._pending(shown))
+        self.viewed, self.seen = self.seen, seen
+        return store
+
+    def _note_changes(self) -> None:
+        """Find the least position of a fresh record of each key."""
+        pending = self.pending
+        if pending.fresh.any():
+            positions = self._positions(pending.codes)
+            np.minimum.at(self.changed, pending.codes[pending.fresh], positions[pending.fresh])
+
+    def _pending(self, which: NDArray[np.bool_]) -> Stretch:
+        at = np.flatnonzero(which)
+        times = self.pending.times[at]
+        values = {number: values.take(at) for number, values in self.pending.values.items()}
+        return Stretch(times, self.pending.codes[at], 2, values, 0, 0, 0)
+
+    def _positions(self, codes: Places) -> Places:
+        """Return the position of records that lie by key."""
+        begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        lengths = np.diff(np.append(begins, len(codes)))
+        return np.arange(len(codes)) - np.repeat(begins, lengths) + self.seen[codes]
+
+    def _settle(self, store: AggregateStore, stretch: Stretch) -> None:
+        """Fold records, by key and in order, into slices of their positions."""
+        if not len(stretch):
+            return
+        assert self.grid is not None
+        codes = stretch.codes if stretch.keys > 1 else np.zeros(len(stretch), np.int64)
+        positions = self._positions(codes)
+        edges = self.grid.starts(positions, int(positions.min()), int(positions.max()))
+        starts = edges[np.searchsorted(edges, positions, side="right") - 1]
+        new = (starts[1:] != starts[:-1]) | (codes[1:] != codes[:-1])
+        bounds = np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]])
+        begins = bounds[:-1]
+        states = {n: p.of_segments(stretch.values[n], bounds) for n, p in store.fields.items()}
+        first, last = stretch.times[begins], stretch.times[bounds[1:] - 1]
+        store.add(Panes(codes[begins], starts[begins], first, last, np.diff(bounds), states))
+        self.seen += np.bincount(codes, minlength=len(self.seen))
+
+    def let_go(self) -> None:
+        """Let go of slices that no window to come can hold."""
+        store = self.store
+        store.keep(store.column("start") + self.longest > self.seen[store.column("code")])
+
+    def _reserve(self, keys: int) -> None:
+        if keys > len(self.seen):
+            room = max(keys, 2 * len(self.seen))
+            for name in ("seen", "viewed", "changed"):
+                grown = np.zeros(room, np.int64)
+                grown[: len(getattr(self, name))] = getattr(self, name)
+                setattr(self, name, grown)

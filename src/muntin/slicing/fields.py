@@ -1,0 +1,414 @@
+"""Fields: the partials of one fused part over columns, and what is done with arrays of them.
+
+A compiled field keeps its partials as numbers; an object field keeps anything, with the same verbs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.algebra import sums
+from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
+from muntin.algebra.builtin import PARTS, BuiltIn
+from muntin.algebra.fusion import Field
+from muntin.algebra.parts import Part
+
+How = Literal["each", "slide", "prefix"]
+States = NDArray[Any]
+Places = NDArray[np.int64]
+ABSENT = Absent("ABSENT")  # what an object field holds where there is no value
+
+
+@dataclass(frozen=True)
+class Values:
+    """The columns that a field reads, for some records: numbers, or lists of objects."""
+
+    columns: tuple[Any, ...]
+    valid: NDArray[np.bool_] | None
+    count: int
+    kinds: Kinds | None  # None: objects
+
+    def take(self, at: Places | NDArray[np.bool_]) -> Values:
+        """Return some of the records."""
+        valid = None if self.valid is None else self.valid[at]
+        columns = tuple(column[at] for column in self.columns)
+        count = int(np.count_nonzero(at)) if at.dtype == bool else len(at)
+        return replace(self, columns=columns, valid=valid, count=count)
+
+
+class FieldPartials(ABC):
+    """The verbs of a field, over arrays of its partials."""
+
+    nullable: bool
+    invertible: bool
+
+    @abstractmethod
+    def allocate(self, count: int) -> States:
+        """Return room for so many partials."""
+
+    @abstractmethod
+    def of_segments(self, values: Values, bounds: Places) -> States:
+        """Return the partials of neighbouring records, from one bound to the next."""
+
+    @abstractmethod
+    def of_panes(self, values: Values, pane: Places, count: int) -> States:
+        """Return the partials of panes, record i being in pane[i]."""
+
+    @abstractmethod
+    def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
+        """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+
+    @abstractmethod
+    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, and the number of combines."""
+
+    @abstractmethod
+    def answers(self, states: States, aggregate: Aggregate) -> Answers:
+        """Return the answers of an aggregate that is a field of its own."""
+
+    def present(self, states: States) -> NDArray[np.bool_] | None:
+        """Return which partials hold a value; None if all do."""
+        raise TypeError(f"{type(self).__name__} does not say which partials hold a value.")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A column of answers: numbers, or objects where `data` is a list."""
+
+    data: Any
+    missing: NDArray[np.bool_] | None
+
+
+def part_algebra(part: Part, kinds: Kinds | None) -> Algebra:
+    """Return a part alone as an algebra."""
+    codes = {"v": 0, "a": 1}
+    fields = tuple(kinds[codes[c]] if c in codes else c for c in part.fields) if kinds is not None else None
+    return Algebra(
+        part.lift,
+        part.combine,
+        sums.same,
+        invert=part.invert,
+        invert_oldest=part.invert,
+        fields=fields,
+        result="f8",
+    )
+
+
+def make_field(
+    field: Field, own: Aggregate | None, kinds: Kinds | None, *, nullable: bool
+) -> FieldPartials:
+    """Return the verbs of a fused field over columns of these types; `own` is a user's aggregate."""
+    from muntin.kernels import NotCompilableError, instantiate
+
+    empty = own.empty if own else None
+    part = None if own else PARTS[field.part](kinds, True)
+    algebra = own.algebra(kinds) if own else part_algebra(part, kinds)  # type: ignore[arg-type]
+    if kinds is not None:
+        try:
+            kernel = instantiate("slices", algebra, kinds, nullable=nullable, empty=empty)
+            prefixes = None
+            if field.part in ("rows", "n", "sum"):  # inverses that leave next to nothing behind
+                prefixes = instantiate("prefixes", algebra, kinds, nullable=nullable, empty=empty)
+            own_integers = own is not None and "i8" in kinds
+            return CompiledField(kernel, prefixes, part, nullable, own_integers)
+        except NotCompilableError:
+            own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
+            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None)
+    return ObjectField(algebra, part)
+
+
+class CompiledField(FieldPartials):
+    """Partials of numbers, folded by kernels; by NumPy where that is as fast and compiles nothing."""
+
+    def __init__(self, kernel: Any, prefixes: Any, part: Part | None, nullable: bool, checked: bool) -> None:
+        self.kernel = kernel
+        self.part = part
+        self.nullable = nullable
+        self.invertible = prefixes is not None
+        self._prefixes = prefixes
+        self._checked = checked  # a user's integers, which may overflow
+        self._reduce = None if nullable or part is None else _REDUCTIONS.get(part.combine)
+
+    def allocate(self, count: int) -> States:
+        """Return room for so many partials."""
+        room: States = self.kernel.layout.allocate(count)
+        return room
+
+    def of_segments(self, values: Values, bounds: Places) -> States:
+        """Return the partials of neighbouring records, from one bound to the next."""
+        out = self.allocate(len(bounds) - 1)
+        if self._reduce is not None:
+            self._reduce(values, bounds, out)
+        else:
+            self.kernel.run("segments", values.columns, _valid(values), bounds, out)
+        return out
+
+    def of_panes(self, values: Values, pane: Places, count: int) -> States:
+        """Return the partials of panes, record i being in pane[i]."""
+        out = self.allocate(count)
+        self.kernel.run("scatter", values.columns, _valid(values), pane, np.ones(count, bool), out)
+        return out
+
+    def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
+        """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+        if blank.all():
+            states[at] = others
+            return
+        if not self._checked:
+            self.kernel.run("merge", states, at, blank, others)
+            return
+        merged = states.copy()  # an overflow half-way must leave the states as they were
+        self.kernel.run("merge", merged, at, blank, others)
+        states[:] = merged
+
+    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, and the number of combines."""
+        out = self.allocate(len(low))
+        if how == "prefix" and self._prefixes is not None:
+            prefixes = self.allocate(len(states))
+            self._prefixes.run("scan", states, prefixes)
+            self._prefixes.run("between", prefixes, low, high, out)
+            doubtful = self._doubtful(prefixes, out)
+            if doubtful is None:
+                return out, len(states) - 1 + int(np.count_nonzero(low))
+            if not doubtful.all():
+                at = np.flatnonzero(doubtful)
+                out[at], combines = self.fold(states, low[at], high[at], "each")
+                return out, combines + len(states) - 1 + int(np.count_nonzero(low))
+            how = "each"
+        if how == "slide":
+            return out, self.kernel.run("slide_ranges", states, low, high, out, self.allocate(len(states)))
+        self.kernel.run("each_range", states, low, high, out)
+        return out, int((high - low).sum()) - len(low)
+
+    def _doubtful(self, prefixes: States, out: States) -> NDArray[np.bool_] | None:
+        """Return which float sums are too small beside the prefixes they were taken from; None if none is.
+
+        A prefix carries its rounding error along, so that 2^-98 of the largest one bounds what is lost.
+        """
+        if prefixes.dtype != np.float64 and (prefixes.dtype.names is None or "f8" not in _codes(prefixes)):
+            return None
+        heads = prefixes[:, 0] if prefixes.dtype == np.float64 else prefixes["f1"]
+        totals = out[:, 0] if out.dtype == np.float64 else out["f1"]
+        lost = float(np.abs(heads).max()) * 2.0**-98
+        if not np.isfinite(lost):
+            return np.ones(len(out), bool)
+        doubtful: NDArray[np.bool_] = np.abs(totals) * 1e-13 < lost
+        return doubtful if doubtful.any() else None
+
+    def present(self, states: States) -> NDArray[np.bool_] | None:
+        """Return which partials hold a value; None if all do."""
+        return states["f0"] if self.nullable else None
+
+    def scalars(self, states: States) -> list[NDArray[Any]]:
+        """Return each scalar of the partials as a column."""
+        if states.dtype.names is not None:
+            names = states.dtype.names[1:] if self.nullable else states.dtype.names
+            return [np.ascontiguousarray(states[name]) for name in names]
+        return [states] if states.ndim == 1 else [np.ascontiguousarray(column) for column in states.T]
+
+    def components(self, states: States, *, floats: bool) -> list[NDArray[Any]]:
+        """Return each component of the part as a column."""
+        assert self.part is not None
+        scalars = self.scalars(states)
+        read = (self.part.read_float if floats else None) or self.part.read
+        columns = [scalars[begin:end] for begin, end in self.part.spans()]
+        if read is None:
+            return [column[0] for column in columns]
+        return [_READS[read](*column) for column in columns]
+
+    def answers(self, states: States, aggregate: Aggregate) -> Answers:
+        """Return the answers of an aggregate that is a field of its own."""
+        del aggregate
+        out = np.empty(len(states), self.kernel.result)
+        missing = np.zeros(len(states) if self.kernel.misses else 0, bool)
+        self.kernel.run("finish", states, out, missing)
+        return Answers(out, missing if self.kernel.misses else None)
+
+    def as_objects(self, states: States) -> States:
+        """Return the partials as Python objects, for an object field to go on with."""
+        present = self.present(states)
+        columns = [column.tolist() for column in self.scalars(states)]
+        rows = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        out = np.empty(len(states), object)
+        for i, row in enumerate(rows):
+            out[i] = row if present is None or present[i] else ABSENT
+        return out
+
+
+def _codes(states: States) -> list[str]:
+    return [states.dtype[name].str[1:] for name in states.dtype.names or ()]
+
+
+def _valid(values: Values) -> NDArray[np.bool_]:
+    if values.valid is not None:
+        return values.valid
+    return np.ones(values.count, bool)
+
+
+class ObjectField(FieldPartials):
+    """Partials of any kind, folded in Python."""
+
+    nullable = True
+    invertible = False
+
+    def __init__(self, algebra: Algebra, part: Part | None) -> None:
+        self.algebra = algebra
+        self.part = part
+
+    def allocate(self, count: int) -> States:
+        """Return room for so many partials."""
+        return np.full(count, ABSENT, object)
+
+    def _combine(self, a: Any, b: Any) -> Any:
+        if a is ABSENT:
+            return b
+        return a if b is ABSENT else self.algebra.combine(a, b)
+
+    def of_segments(self, values: Values, bounds: Places) -> States:
+        """Return the partials of neighbouring records, from one bound to the next."""
+        pane = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        return self.of_panes(values, pane, len(bounds) - 1)
+
+    def of_panes(self, values: Values, pane: Places, count: int) -> States:
+        """Return the partials of panes, record i being in pane[i]."""
+        out = self.allocate(count)
+        columns = [column.tolist() for column in values.columns]
+        valid = None if values.valid is None else values.valid.tolist()
+        for i, p in enumerate(pane.tolist()):
+            if valid is None or valid[i]:
+                out[p] = self._combine(out[p], self.algebra.lift(*(column[i] for column in columns)))
+        return out
+
+    def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
+        """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+        merged: dict[int, Any] = {}  # written at the end: a user's function may raise
+        for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
+            merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
+        for c, state in merged.items():
+            states[c] = state
+
+    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, and the number of combines."""
+        del how
+        out = self.allocate(len(low))
+        combines = 0
+        for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            state = states[begin]
+            for j in range(begin + 1, end):
+                state = self._combine(state, states[j])
+            out[w] = state
+            combines += end - begin - 1
+        return out, combines
+
+    def present(self, states: States) -> NDArray[np.bool_] | None:
+        """Return which partials hold a value."""
+        return np.array([state is not ABSENT for state in states], bool)
+
+    def components(self, states: States, *, floats: bool) -> list[list[Any]]:
+        """Return each component of the part as a column; None where there is no value."""
+        assert self.part is not None
+        read = (self.part.read_float if floats else None) or self.part.read
+        columns: list[list[Any]] = []
+        for begin, end in self.part.spans():
+            column: list[Any] = []
+            for state in states:
+                if state is ABSENT:
+                    column.append(None)
+                    continue
+                scalars = state[begin:end] if len(self.part.fields) > 1 else (state,)
+                column.append(read(*scalars) if read else scalars[0])
+            columns.append(column)
+        return columns
+
+    def answers(self, states: States, aggregate: Aggregate) -> Answers:
+        """Return the answers of an aggregate that is a field of its own."""
+        data = [aggregate.empty if s is ABSENT else self.algebra.lower(s) for s in states]
+        return Answers(data, None)
+
+
+def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
+    """Return partials in a form that can say that there is no value, or as objects."""
+    if isinstance(new, ObjectField):
+        return old.as_objects(states)
+    out = new.allocate(len(states))
+    out["f0"] = True
+    for k, column in enumerate(old.scalars(states)):
+        out[f"f{k + 1}"] = column
+    return out
+
+
+# ---- what NumPy does as fast as a kernel would ----
+
+
+def _count_segments(values: Values, bounds: Places, out: States) -> None:
+    del values
+    np.subtract(bounds[1:], bounds[:-1], out=out)
+
+
+def _add_segments(values: Values, bounds: Places, out: States) -> None:
+    out[:, 0] = np.add.reduceat(values.columns[0][: bounds[-1]], bounds[:-1])  # pairwise: little rounding
+
+
+def _add_integer_segments(values: Values, bounds: Places, out: States) -> None:
+    column = values.columns[0][: bounds[-1]]
+    out["f0"] = np.add.reduceat(column >> 32, bounds[:-1])
+    out["f1"] = np.add.reduceat(column & 4294967295, bounds[:-1])
+
+
+_REDUCTIONS: dict[Any, Callable[[Values, Places, States], None]] = {
+    sums.add: _count_segments,  # the only plain addition over records is that of their number
+    sums.add_compensated: _add_segments,
+    sums.add_pairs: _add_integer_segments,
+}
+
+
+def _join_compensated(head: NDArray[Any], rest: NDArray[Any]) -> NDArray[Any]:
+    total = head + rest
+    return np.where(np.isnan(total), head, total)
+
+
+def _join_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
+    whole = high + (low >> 32)
+    if ((whole >= 2**31) | (whole < -(2**31))).any():
+        raise OverflowError(sums.TOO_LARGE)
+    return (whole << 32) | (low & 4294967295)
+
+
+def _float_of_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
+    return (high + (low >> 32)).astype(float) * 4294967296.0 + (low & 4294967295).astype(float)
+
+
+_READS: dict[Any, Callable[..., NDArray[Any]]] = {
+    sums.join_compensated: _join_compensated,
+    sums.join_limbs: _join_limbs,
+    sums.float_of_limbs: _float_of_limbs,
+}
+_FINISHES: dict[Any, Callable[..., NDArray[Any]]] = {
+    sums.same: lambda x: x,
+    sums.whole: lambda n: n,
+    sums.divide: lambda n, total: total / n,
+}
+
+
+def finish(aggregate: BuiltIn, components: Sequence[Any]) -> Answers:
+    """Return the answers of a built-in aggregate, given its components."""
+    function = aggregate._finish()
+    if not all(isinstance(c, np.ndarray) for c in components):
+        rows = zip(*components, strict=True)
+        return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
+    if function in _FINISHES:
+        return Answers(_FINISHES[function](*components), None)
+    from muntin.kernels import finisher
+
+    kernel = finisher(function, len(components), aggregate.result, aggregate.misses)
+    out = np.empty(len(components[0]), aggregate.result)
+    missing = np.zeros(len(out) if aggregate.misses else 0, bool)
+    kernel.run("finish_all", tuple(components), out, missing)
+    return Answers(out, missing if aggregate.misses else None)

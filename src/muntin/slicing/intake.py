@@ -1,0 +1,223 @@
+"""Batches as users hand them over, checked and turned into columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Aggregate, RowAggregate
+from muntin.algebra.builtin import BuiltIn
+from muntin.slicing.fields import Values
+from muntin.slicing.plan import FieldPlan
+from muntin.windows.durations import LIMIT, Clock
+
+_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A value column: numbers where it can be, and which records have a value."""
+
+    data: NDArray[Any]
+    valid: NDArray[np.bool_] | None
+    kind: str | None  # "i8", "f8"; None: objects
+
+
+def as_table(batch: Any) -> pa.Table:
+    """Return a batch as an Arrow table, without copying where its owner speaks Arrow."""
+    if isinstance(batch, pa.Table):
+        return batch
+    if isinstance(batch, pa.RecordBatch):
+        return pa.Table.from_batches([batch])
+    try:
+        if isinstance(batch, Mapping):
+            return pa.table({name: _as_array(column) for name, column in batch.items()})
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            return pa.table(batch)
+        if type(batch).__module__.split(".")[0] == "pandas":
+            return pa.Table.from_pandas(batch, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise TypeError(f"the batch cannot be read as Arrow columns: {error}") from error
+    raise TypeError(
+        "a batch is a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of arrays, "
+        f"not {type(batch).__name__}."
+    )
+
+
+def _as_array(column: Any) -> Any:
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
+    if hasattr(column, "__arrow_c_stream__"):
+        return pa.chunked_array(column)
+    if isinstance(column, np.ma.MaskedArray):
+        return pa.array(column.data, mask=np.ma.getmaskarray(column))
+    return pa.array(column, from_pandas=False)
+
+
+class Schema:
+    """The types of the columns that an operator reads, fixed by the first batch with records."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, pa.DataType] = {}
+
+    def columns(self, table: pa.Table, names: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.DataType]]:
+        """Return the named columns in their types, and the types, which `fix` makes lasting."""
+        found, types = {}, {}
+        for name in names:
+            found[name] = self._column(table, name)
+            types[name] = found[name].type
+        return found, types
+
+    def fix(self, types: Mapping[str, pa.DataType]) -> None:
+        """Hold later batches to these types."""
+        for name, kind in types.items():
+            self.types.setdefault(name, kind)
+
+    def _column(self, table: pa.Table, name: str) -> pa.Array:
+        at = table.schema.get_all_field_indices(name)
+        if len(at) != 1:
+            have = ", ".join(repr(n) for n in table.column_names)
+            raise KeyError(f"the batch has {'no' if not at else 'more than one'} column {name!r}; it has {have}.")
+        column = table.column(at[0])
+        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        wanted = self.types.get(name)
+        if wanted is None or array.type == wanted:
+            return array
+        try:
+            return array.cast(wanted)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise TypeError(
+                f"column {name!r} was {wanted} in the first batch and is {array.type} now, which cannot be cast "
+                f"without loss: {error}"
+            ) from error
+
+
+def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
+    """Return times as 64-bit integers; refuse what is no time."""
+    kind = array.type
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+        hint = " Cast it to integers or timestamps." if pa.types.is_floating(kind) else ""
+        raise TypeError(f"the time column {name!r} holds {kind}, not integers or timestamps.{hint}")
+    if array.null_count:
+        row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ValueError(f"the time column {name!r} is null in row {row}; every record needs a time.")
+    if pa.types.is_uint64(kind) and len(array) and pc.max(array).as_py() >= LIMIT:
+        raise ValueError(_far(name))
+    if pa.types.is_timestamp(kind):
+        array = array.view(pa.int64())
+    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _far(name: str) -> str:
+    return f"the time column {name!r} holds a time that is 2^62 or more from zero."
+
+
+def check_range(low: int, high: int, name: str) -> None:
+    """Refuse times so far from zero that a window's end would overflow."""
+    if low <= -LIMIT or high >= LIMIT:
+        raise ValueError(_far(name))
+
+
+def clock_of(kind: pa.DataType) -> Clock:
+    """Return what one tick of a time column is."""
+    return Clock(_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None)
+
+
+def read_column(array: pa.Array) -> Column:
+    """Return a value column as numbers, or as objects if it holds anything else."""
+    kind = array.type
+    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _counts_ticks(kind):
+        if _counts_ticks(kind):
+            array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+        filled = array.fill_null(False if pa.types.is_boolean(kind) else 0) if valid is not None else array
+        data = filled.to_numpy(zero_copy_only=False)
+        if data.dtype != np.uint64 or not len(data) or data.max() < 2**63:
+            return Column(_frozen(data, np.int64), valid, "i8")
+    elif pa.types.is_floating(kind):
+        filled = array.fill_null(0.0) if valid is not None else array
+        return Column(_frozen(filled.to_numpy(zero_copy_only=False), np.float64), valid, "f8")
+    out = np.empty(len(array), object)
+    out[:] = array.to_pylist()
+    return Column(out, valid, None)
+
+
+def _frozen(data: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Return the data read-only, as Arrow's is: kernels are compiled for one kind only."""
+    view = np.ascontiguousarray(data, kind).view()
+    view.flags.writeable = False
+    return view
+
+
+def _counts_ticks(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
+
+
+def read_values(plan: FieldPlan, columns: Mapping[str, Column], count: int, kinds: Any) -> Values:
+    """Return what a field reads, in the form that its columns (and `kinds`, which they may widen) allow."""
+    parts = [columns[name] for name in plan.field.columns]
+    valid = parts[0].valid if parts else None
+    wide = any(part.kind is None or (k and part.valid is not None) for k, part in enumerate(parts))
+    if kinds is None or wide or isinstance(plan.own, RowAggregate):
+        return Values(tuple(_as_objects(part) for part in parts), valid, count, None)
+    return Values(tuple(part.data for part in parts), valid, count, kinds)
+
+
+def _as_objects(column: Column) -> NDArray[Any]:
+    if column.data.dtype == object:
+        return column.data
+    out = np.empty(len(column.data), object)
+    out[:] = column.data.tolist()
+    if column.valid is not None:
+        out[~column.valid] = None
+    return out
+
+
+def kinds_of(plan: FieldPlan, types: Mapping[str, pa.DataType]) -> tuple[str, ...] | None:
+    """Return the type codes of a field's columns; None if they are not all numbers."""
+    codes: list[str] = []
+    for name in plan.field.columns:
+        kind = types[name]
+        temporal = _counts_ticks(kind) and plan.own is None
+        if pa.types.is_floating(kind):
+            codes.append("f8")
+        elif pa.types.is_integer(kind) or pa.types.is_boolean(kind) or temporal:
+            codes.append("i8")
+        else:
+            return None
+    return tuple(codes)
+
+
+def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
+    """Refuse an aggregate of numbers over a column of anything else."""
+    if not aggregate.numeric:
+        return
+    for name in aggregate.columns:
+        kind = types[name]
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+            raise TypeError(f"{aggregate!r} needs numbers, but column {name!r} holds {kind}.")
+
+
+def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    """Return the type of an aggregate's output column; None where only its answers tell."""
+    if not isinstance(aggregate, BuiltIn):
+        return None
+    if aggregate.selective and aggregate.columns:
+        return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
+    if aggregate.result == "v":
+        kind = types[aggregate.columns[0]]
+        if pa.types.is_floating(kind):
+            return pa.float64()
+        return None if pa.types.is_decimal(kind) else pa.int64()
+    return pa.int64() if aggregate.result == "i8" else pa.float64()

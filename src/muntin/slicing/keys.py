@@ -1,0 +1,149 @@
+"""Keys of any type as small numbers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Absent
+
+Places = NDArray[np.int64]
+_NAN = Absent("NaN")  # all NaN are one key
+
+
+class KeyTable:
+    """Numbers each distinct key; the values of a number can be had again as Arrow arrays."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.types: list[pa.DataType] | None = None
+        self._codes: dict[Any, int] = {}
+        self._chunks: list[list[pa.Array]] = [[] for _ in self.names]
+
+    def __len__(self) -> int:
+        return len(self._codes) if self.names else 1
+
+    def encode(self, columns: Sequence[pa.Array]) -> Places:
+        """Return the number of each record's key; new keys get the next ones."""
+        if not self.names:
+            return np.zeros(1, np.int64)
+        if self.types is None:
+            self.types = [column.type for column in columns]
+        if len(columns[0]) == 1:
+            return self._number(columns)
+        if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
+            encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
+            return self._number([encoded.dictionary])[_places(encoded.indices)]
+        return self._encode_several(columns)
+
+    def _encode_several(self, columns: Sequence[pa.Array]) -> Places:
+        """Number combinations: first those that occur, once each, then all records."""
+        combined: Any = np.zeros(len(columns[0]), np.int64)
+        for column in columns:
+            if pa.types.is_nested(column.type):
+                seen: dict[Any, int] = {}
+                codes = np.array([seen.setdefault(i, len(seen)) for i in _identities(column)], np.int64)
+            else:
+                codes = _places(pc.dictionary_encode(_same_zeros(column), null_encoding="encode").indices)
+            combined = combined * (int(codes.max()) + 1) + codes
+            _, combined = np.unique(combined, return_inverse=True)
+        _, first = np.unique(combined, return_index=True)
+        at = pa.array(first)
+        return self._number([column.take(at) for column in columns])[combined]
+
+    def _number(self, columns: Sequence[pa.Array]) -> Places:
+        identities = [_identities(column) for column in columns]
+        keys = identities[0] if len(columns) == 1 else list(zip(*identities, strict=True))
+        known = len(self._codes)
+        codes = [self._codes.setdefault(key, len(self._codes)) for key in keys]
+        numbers = np.array(codes, np.int64)
+        if len(self._codes) > known:
+            new, at = np.unique(numbers, return_index=True)
+            places = pa.array(at[new >= known])
+            for chunks, column in zip(self._chunks, columns, strict=True):
+                chunks.append(column.take(places))
+        return numbers
+
+    def values(self, codes: Places) -> list[pa.Array]:
+        """Return the key columns of these numbers."""
+        at = pa.array(codes)
+        return [column.take(at) for column in self._columns()]
+
+    def _columns(self) -> list[pa.Array]:
+        for k, chunks in enumerate(self._chunks):
+            if len(chunks) > 1:
+                self._chunks[k] = [pa.concat_arrays(chunks)]
+        if self.types is None:
+            return []
+        return [c[0] if c else pa.array([], t) for c, t in zip(self._chunks, self.types, strict=True)]
+
+    def find(self, columns: Sequence[pa.Array]) -> int | None:
+        """Return the number of one key, None if it is not known."""
+        identities = [_identities(column)[0] for column in columns]
+        return self._codes.get(identities[0] if len(columns) == 1 else tuple(identities))
+
+    def retain(self, live: Places) -> Places:
+        """Forget all other keys, and number these anew; return the new number of each old one."""
+        columns = [column.take(pa.array(live)) for column in self._columns()]
+        renumbered = np.full(len(self), -1, np.int64)
+        renumbered[live] = np.arange(len(live))
+        numbers = renumbered.tolist()
+        kept = [(numbers[code], key) for key, code in self._codes.items() if numbers[code] >= 0]
+        self._codes = {key: code for code, key in sorted(kept, key=lambda pair: pair[0])}
+        self._chunks = [[column] for column in columns]
+        return renumbered
+
+    def table(self) -> list[pa.Array]:
+        """Return all keys, by number."""
+        return self._columns()
+
+    def load(self, columns: Sequence[pa.Array]) -> None:
+        """Take in keys in the order of their numbers."""
+        self.types = [column.type for column in columns]
+        if columns and len(columns[0]):
+            self._number(columns)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the keys."""
+        return sum(chunk.nbytes for chunks in self._chunks for chunk in chunks)
+
+
+def _places(indices: pa.Array) -> Places:
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _same_zeros(column: pa.Array) -> pa.Array:
+    """Make -0.0 and 0.0, and all NaN, the same to the bit."""
+    if not pa.types.is_floating(column.type):
+        return column
+    plain = pc.add(column, pa.scalar(0, column.type))
+    return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), column.type), plain)
+
+
+def _identities(column: pa.Array) -> list[Any]:
+    """Return what tells values apart, as something that can be looked up."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _identities(column.dictionary_decode())
+    if pa.types.is_temporal(kind):
+        column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+    if column.null_count == 0 and pa.types.is_integer(column.type):
+        return list(column.to_numpy().tolist())
+    values = column.to_pylist()
+    if pa.types.is_floating(kind):
+        return [_NAN if v is not None and v != v else v for v in values]
+    return [_frozen(v) for v in values] if pa.types.is_nested(kind) else list(values)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _frozen(item)) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(item) for item in value)
+    return _NAN if value != value else value

@@ -1,0 +1,121 @@
+"""Queries in ticks, and the fields that their aggregates read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muntin.algebra.aggregate import Aggregate
+from muntin.algebra.builtin import BuiltIn
+from muntin.algebra.fusion import Field, fuse
+from muntin.windows.base import Query
+from muntin.windows.durations import Clock
+
+Read = tuple[int, int]  # the number of a field, and that of a component within it
+
+
+@dataclass(frozen=True)
+class FieldPlan:
+    """A fused field: a part over columns, or a user's aggregate over its own."""
+
+    field: Field
+    own: Aggregate | None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What two queries must agree on to share the field."""
+        if self.own is None:
+            return self.field
+        return (type(self.own), self.own._parameters(), self.field.columns)
+
+    @property
+    def commutative(self) -> bool:
+        """Whether partials may be combined in any order."""
+        if self.own is not None:
+            return self.own.commutative
+        return self.field.part not in ("first", "last", "argmin", "argmax")
+
+    def __str__(self) -> str:
+        name = self.field.part if self.own is None else type(self.own).__name__
+        return f"{name}({', '.join(self.field.columns)})"
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query of a running operator."""
+
+    number: int  # counts up over the operator's life; rows of one window end are ordered by it
+    name: str
+    query: Query
+    window: Any  # the window in ticks: a Grid, or the gap of a session
+    origin: int | None  # its stream is the records after this time; None: all
+    reads: dict[str, tuple[Read, ...]]  # by output column
+
+    @property
+    def family(self) -> str:
+        """Which slices serve it."""
+        return self.query.window.family
+
+    def fields(self) -> set[int]:
+        """Return the fields it reads."""
+        return {number for reads in self.reads.values() for number, _ in reads}
+
+
+class Plan:
+    """All queries of an operator and the fields that serve them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.queries: list[PlannedQuery] = []
+        self.fields: dict[int, FieldPlan] = {}
+        self._next_query = 0
+        self._next_field = 0
+
+    def add(self, queries: Iterable[tuple[str, Query]], origin: int | None) -> list[PlannedQuery]:
+        """Plan queries together; fields that are there already are shared."""
+        named = list(queries)
+        windows = [query.window.resolved(self.clock) for _, query in named]  # may raise: nothing changed yet
+        aggregates = [a for _, query in named for a in query.aggregates.values()]
+        all_reads = iter(self._reads(aggregates))
+        planned = []
+        for (name, query), window in zip(named, windows, strict=True):
+            reads = {column: next(all_reads) for column in query.aggregates}
+            planned.append(PlannedQuery(self._next_query, name, query, window, origin, reads))
+            self._next_query += 1
+        self.queries += planned
+        return planned
+
+    def remove(self, name: str) -> PlannedQuery:
+        """Forget a query, and the fields that only it read."""
+        (gone,) = [planned for planned in self.queries if planned.name == name]
+        self.queries.remove(gone)
+        used = {number for planned in self.queries for number in planned.fields()}
+        self.fields = {number: plan for number, plan in self.fields.items() if number in used}
+        return gone
+
+    def _reads(self, aggregates: Sequence[Aggregate]) -> list[tuple[Read, ...]]:
+        fusion = fuse(aggregates)
+        own: dict[int, Aggregate] = {}
+        for aggregate, reads in zip(aggregates, fusion.reads, strict=True):
+            if not isinstance(aggregate, BuiltIn):
+                own[reads[0][0]] = aggregate
+        known = {plan.identity: number for number, plan in self.fields.items()}
+        numbers = []
+        for k, field in enumerate(fusion.fields):
+            plan = FieldPlan(field, own.get(k))
+            if plan.identity not in known:
+                known[plan.identity] = self._next_field
+                self.fields[self._next_field] = plan
+                self._next_field += 1
+            numbers.append(known[plan.identity])
+        return [tuple((numbers[k], component) for k, component in reads) for reads in fusion.reads]
+
+    def of_family(self, family: str) -> list[PlannedQuery]:
+        """Return the queries of a family."""
+        return [planned for planned in self.queries if planned.family == family]
+
+    @staticmethod
+    def fields_of(queries: Iterable[PlannedQuery]) -> list[int]:
+        """Return the fields that these queries read."""
+        return sorted({number for planned in queries for number in planned.fields()})

@@ -1,0 +1,241 @@
+"""The slice manager: updates, merges and splits slices so that their edges match those of windows.
+
+Windows on grids share one store of cells, sessions another, whose cells are runs of records no gap
+apart; count windows have slices by position. A batch is cut once for grids and sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing.counts import CountSlices
+from muntin.slicing.fields import CompiledField, FieldPartials, converted
+from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.records import RecordLog, canonical
+from muntin.slicing.slicer import StreamSlicer, Stretch
+from muntin.slicing.store import AggregateStore, Panes
+
+Places = NDArray[np.int64]
+Ties = NDArray[np.generic] | None
+Origin = int | None
+
+
+class SliceManager:
+    """Holds all slices of an operator."""
+
+    def __init__(self, plan: Plan, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
+        self.plan = plan
+        self.fields = dict(fields)
+        self.in_order = in_order  # equal times included: no record ever comes before another
+        self.tied = tied
+        self.grid: AggregateStore | None = None
+        self.sessions: dict[Origin, AggregateStore] = {}
+        self.counts: dict[Origin, CountSlices] = {}
+        self.log: RecordLog | None = None
+        self.slicer: StreamSlicer | None = None
+        self.update_combines = 0
+        self.adapt()
+
+    # ---- queries come and go ----
+
+    def adapt(self) -> None:
+        """Match slices to the queries of the plan: make and drop stores, cut at other edges, merge slices."""
+        grids = self.plan.of_family("grid")
+        sessions = self._by_origin("session")
+        counts = self._by_origin("count")
+        gaps = [planned.window for queries in sessions.values() for planned in queries]
+        edges = [p for planned in grids for p in planned.window.progressions()]
+        self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
+        self.grid = self._adapted(self.grid, grids) if grids else None
+        if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
+            starts = self.slicer.grid.floors(self.grid.column("start")) if self.grid.count else None
+            if starts is not None and (starts != self.grid.column("start")).any():
+                self.grid.recut(starts)
+        self.sessions = {
+            origin: self._adapted(self.sessions.get(origin), queries) for origin, queries in sessions.items()
+        }
+        self.counts = {
+            origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()
+        }
+        self._adapt_log()
+
+    def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:
+        found: dict[Origin, list[PlannedQuery]] = {}
+        for planned in self.plan.of_family(family):
+            found.setdefault(planned.origin, []).append(planned)
+        return found
+
+    def _partials(self, queries: list[PlannedQuery]) -> dict[int, FieldPartials]:
+        return {number: self.fields[number] for number in Plan.fields_of(queries)}
+
+    def _adapted(self, store: AggregateStore | None, queries: list[PlannedQuery]) -> AggregateStore:
+        if store is None:
+            return AggregateStore(self._partials(queries))
+        store.set_fields(self._partials(queries))
+        return store
+
+    def _adapted_counts(self, origin: Origin, queries: list[PlannedQuery]) -> CountSlices:
+        slices = self.counts.get(origin)
+        if slices is None:
+            slices = CountSlices(self._partials(queries), in_order=self.in_order, tied=self.tied)
+        else:
+            slices.store.set_fields(self._partials(queries))
+            slices.pending.set_fields(self._partials(queries))
+        edges = [p for planned in queries for p in planned.window.progressions()]
+        slices.cut_at(edges, max(planned.window.length for planned in queries))
+        return slices
+
+    def _adapt_log(self) -> None:
+        """Keep records where an order that may be lost matters (Figure 4)."""
+        queries = [*self.plan.of_family("grid"), *self.plan.of_family("session")]
+        ordered = [n for n in Plan.fields_of(queries) if not self.plan.fields[n].commutative]
+        if self.in_order or not ordered:
+            self.log = None
+        elif self.log is None:
+            self.log = RecordLog(ordered)
+        else:
+            self.log.set_fields(ordered)
+
+    # ---- update ----
+
+    def update(self, stretch: Stretch, tie: Ties, *, overdue: bool = False) -> None:
+        """Add records to their slices; overdue ones only to those of grids."""
+        if self.slicer is not None:
+            if self.log is not None:
+                order = canonical(stretch, tie)
+                stretch, tie = stretch.take(order), None if tie is None else tie[order]
+                self.log.add(stretch, tie, overdue=overdue)
+            self._update_time_slices(stretch, overdue)
+        if not overdue:
+            for origin, slices in self.counts.items():
+                part, ties = _after(stretch, tie, origin)
+                if len(part):
+                    slices.add(part, ties)
+
+    def _update_time_slices(self, stretch: Stretch, overdue: bool) -> None:
+        assert self.slicer is not None
+        stores = [self.grid] if self.grid is not None else []
+        stores += [] if overdue else list(self.sessions.values())
+        fields = {number: p for store in stores for number, p in store.fields.items()}
+        if not stores:
+            return
+        panes = self.slicer.cut(stretch, fields)
+        self.update_combines += len(stretch) - len(panes)
+        if self.grid is not None:
+            self._put(self.grid, panes, None)
+        if overdue:
+            return
+        for origin, store in self.sessions.items():
+            part = _after(stretch, None, origin)[0]
+            if len(part):
+                some = panes if part is stretch else self.slicer.cut(part, store.fields)
+                self._put(store, some, self.gap(origin))
+
+    def _put(self, store: AggregateStore, panes: Panes, gap: int | None) -> None:
+        before = store.count
+        cells = store.add(panes, gap, tied=self.tied)
+        self.update_combines += len(panes) - (store.count - before)
+        if self.log is not None and len(cells):
+            self._recompute(store, cells, with_overdue=gap is None)
+
+    def _recompute(self, store: AggregateStore, cells: Places, *, with_overdue: bool) -> None:
+        """Compute partials whose order was lost anew from the records."""
+        assert self.log is not None
+        code, first, last = (store.column(name)[cells] for name in ("code", "first", "last"))
+        spans = [self.log.within(*span) for span in zip(code.tolist(), first.tolist(), last.tolist(), strict=True)]
+        places = [np.arange(span.start, span.stop) for span in spans]
+        if not with_overdue:
+            places = [at[~self.log.overdue[at]] for at in places]
+        at = np.concatenate(places)
+        bounds = np.append(0, np.cumsum([len(some) for some in places]))
+        for number in self.log.fields:
+            if number in store.fields:
+                partials = store.fields[number]
+                store.replace(number, cells, partials.of_segments(self.log.values[number].take(at), bounds))
+        self.update_combines += len(at) - len(cells)
+
+    def gap(self, origin: Origin) -> int:
+        """Return the least gap of the sessions over a stream: runs further apart never meet."""
+        return min(p.window for p in self.plan.of_family("session") if p.origin == origin)
+
+    def convert(self, number: int, old: CompiledField, new: FieldPartials) -> None:
+        """Hold a field's partials in another form from now on, in all stores."""
+        self.fields[number] = new
+        stores = [*self.time_stores(), *(slices.store for slices in self.counts.values())]
+        for store in stores:
+            if number in store.fields:
+                store.convert(number, new, converted(old, new, store.states(number)))
+
+    # ---- letting go ----
+
+    def settle(self) -> None:
+        """Forget which records are fresh: the call that brought them is over."""
+        for store in self.time_stores():
+            store.settle()
+        if self.log is not None:
+            self.log.settle()
+
+    def time_stores(self) -> list[AggregateStore]:
+        """Return the stores of grids and sessions."""
+        return [*([self.grid] if self.grid is not None else []), *self.sessions.values()]
+
+    def let_go(self, watermark: float, lateness: int) -> None:
+        """Let go of slices and records that no window to come can hold."""
+        reach = watermark - lateness
+        needed = []
+        if self.grid is not None:
+            longest = max(planned.window.length for planned in self.plan.of_family("grid"))
+            starts = self.grid.column("start")
+            self.grid.keep(starts.astype(float) + longest > reach if np.isinf(reach) else starts + longest > reach)
+            needed.append((self.grid, True))
+        for origin, store in self.sessions.items():
+            widest = max(p.window for p in self.plan.of_family("session") if p.origin == origin)
+            self._let_go_sessions(store, widest, reach)
+            needed.append((store, False))
+        for slices in self.counts.values():
+            slices.let_go()
+        if self.log is not None and len(self.log):
+            self._let_go_records(needed)
+
+    @staticmethod
+    def _let_go_sessions(store: AggregateStore, gap: int, reach: float) -> None:
+        """Let go of the runs of sessions that no record can join any more."""
+        ordered = store.ordered()
+        if not len(ordered):
+            return
+        low, high = session_ranges(ordered.code, ordered.first, ordered.last, gap)
+        open_ = ordered.last[high - 1] + gap >= reach
+        kept = np.zeros(store.count, bool)
+        places = np.arange(store.count) if ordered.places is None else ordered.places
+        kept[places[np.repeat(open_, high - low)]] = True
+        store.keep(kept)
+
+    def _let_go_records(self, stores: list[tuple[AggregateStore, bool]]) -> None:
+        assert self.log is not None
+        kept = np.zeros(len(self.log), bool)
+        for store, _ in stores:
+            first = np.full(int(self.log.codes.max()) + 1, 2**62)
+            alive = store.column("code") < len(first)
+            np.minimum.at(first, store.column("code")[alive], store.column("first")[alive])
+            kept |= self.log.times >= first[self.log.codes]
+        self.log.keep(kept)
+
+
+def session_ranges(code: Places, first: Places, last: Places, gap: int) -> tuple[Places, Places]:
+    """Return the ranges of runs, by key and time, that make up sessions with this gap."""
+    begins = np.append(True, (code[1:] != code[:-1]) | (first[1:] - last[:-1] > gap))
+    low = np.flatnonzero(begins)
+    return low, np.append(low[1:], len(code))
+
+
+def _after(stretch: Stretch, tie: Ties, origin: Origin) -> tuple[Stretch, Ties]:
+    """Return the records after an origin."""
+    if origin is None or stretch.low > origin:
+        return stretch, tie
+    at = np.flatnonzero(stretch.times > origin)
+    if not len(at):
+        return Stretch(stretch.times[:0], stretch.codes[:0], stretch.keys, {}, 0, 0, 0), tie
+    return stretch.take(at), None if tie is None else tie[at]

@@ -1,0 +1,315 @@
+"""The aggregate store: a cell of partials per slice and key, in columns.
+
+Cells lie in the order in which they were made: by time, as long as records are in order. Each key's
+cells are linked from the latest to ever older ones. No Python object per cell or key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing import loops
+from muntin.slicing.fields import FieldPartials, How, States
+
+Places = NDArray[np.int64]
+_COLUMNS = ("code", "start", "first", "last", "rows", "fresh", "older")
+_ROOM = 64
+
+
+@dataclass
+class Panes:
+    """What a batch adds: partials of stretches of one slice and one key, with the times they span."""
+
+    code: Places
+    start: Places
+    first: Places
+    last: Places
+    rows: Places
+    states: dict[int, States] = field(default_factory=dict)  # by number of the field
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Cells by key, then time; `places` says where they lie in the store, None: just so."""
+
+    places: Places | None
+    code: Places
+    start: Places
+    first: Places
+    last: Places
+    rows: Places
+    fresh: Places
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def key_ends(self) -> Places:
+        """Return for each cell where the cells of its key end."""
+        count = len(self.code)
+        if count == 0 or self.code[0] == self.code[-1]:
+            return np.full(count, count)
+        ends = np.append(np.flatnonzero(self.code[1:] != self.code[:-1]) + 1, count)
+        return np.repeat(ends, np.diff(ends, prepend=0))
+
+
+class AggregateStore:
+    """Cells of one family of windows, and the folds over ranges of them."""
+
+    def __init__(self, fields: Mapping[int, FieldPartials]) -> None:
+        self.fields = dict(fields)
+        self.count = 0
+        self.in_order = True  # no cell was put between others, and none is gone
+        self._columns = {name: np.empty(_ROOM, np.int64) for name in _COLUMNS}
+        self._states = {number: partials.allocate(_ROOM) for number, partials in self.fields.items()}
+        self._latest = np.full(1, -1, np.int64)
+        self._ordered: Ordered | None = None
+        self._gathered: dict[int, States] = {}
+
+    def column(self, name: str) -> Places:
+        """Return a column of the cells: code, start, first, last, rows or fresh."""
+        return self._columns[name][: self.count]
+
+    def states(self, number: int) -> States:
+        """Return the partials of a field."""
+        return self._states[number][: self.count]
+
+    # ---- update and merge ----
+
+    def add(self, panes: Panes, gap: int | None = None, *, tied: bool = False) -> Places:
+        """Put panes into their cells: by slice, or with a gap into runs.
+
+        Returns the cells where that was not at the end, so that an order of records may be lost; with
+        `tied`, equal times count as that, too.
+        """
+        self._reserve(len(panes), int(panes.code.max()) + 1 if len(panes) else 0)
+        at, blank = np.empty(len(panes), np.int64), np.empty(len(panes), bool)
+        behind = np.empty(len(panes), bool)
+        kept = gone = np.empty(0, np.int64)
+        own = [self._columns[name] for name in _COLUMNS[:6]]
+        if gap is None:
+            outcome = loops.run(
+                "find_cells",
+                *(panes.code, panes.start, panes.first, panes.last, panes.rows),
+                *(self._latest, self._columns["older"], *own, self.count, at, blank, behind, tied),
+            )
+            self.count, between = outcome
+        else:
+            pairs = np.empty((2, self.count + len(panes)), np.int64)
+            self.count, merged, between = loops.run(
+                "find_runs",
+                *(panes.code, panes.first, panes.last, panes.rows, gap),
+                *(self._latest, self._columns["older"], *own, self.count, at, blank, behind, tied, *pairs),
+            )
+            kept, gone = pairs[0, :merged], pairs[1, :merged]
+        self.in_order &= not between and not len(kept)
+        for number, partials in self.fields.items():
+            partials.merge(self._states[number], at, blank, panes.states[number])
+            for into, out_of in zip(kept.tolist(), gone.tolist(), strict=True):
+                self._merge_cells(number, partials, into, out_of)
+        self._changed()
+        if not len(kept):
+            return np.unique(at[behind]) if behind.any() else at[:0]
+        touched = np.unique(np.concatenate([at[behind], kept]))
+        return touched[self.column("rows")[touched] > 0]
+
+    def _merge_cells(self, number: int, partials: FieldPartials, into: int, out_of: int) -> None:
+        """Merge the older cell `out_of` with the newer one `into`, which stays."""
+        states = self._states[number]
+        older, newer = states[out_of : out_of + 1].copy(), states[into : into + 1].copy()
+        partials.merge(older, np.zeros(1, np.int64), np.zeros(1, bool), newer)
+        states[into] = older[0]
+
+    def replace(self, number: int, at: Places, states: States) -> None:
+        """Set partials that were computed anew."""
+        self._states[number][at] = states
+        self._gathered.pop(number, None)
+
+    def settle(self) -> None:
+        """Forget which records are fresh: the call that brought them is over."""
+        self._columns["fresh"][: self.count] = 0
+        self._ordered = None
+
+    def _changed(self) -> None:
+        self._ordered = None
+        self._gathered.clear()
+
+    def _reserve(self, cells: int, codes: int) -> None:
+        room = len(self._columns["code"])
+        if self.count + cells > room:
+            room = max(2 * room, self.count + cells)
+            for name, column in self._columns.items():
+                self._columns[name] = np.empty(room, np.int64)
+                self._columns[name][: self.count] = column[: self.count]
+            for number, partials in self.fields.items():
+                grown = partials.allocate(room)
+                grown[: self.count] = self._states[number][: self.count]
+                self._states[number] = grown
+        if codes > len(self._latest):
+            latest = np.full(max(2 * len(self._latest), codes), -1, np.int64)
+            latest[: len(self._latest)] = self._latest
+            self._latest = latest
+
+    # ---- cells by key and time ----
+
+    def ordered(self) -> Ordered:
+        """Return the cells by key, then time."""
+        if self._ordered is None:
+            self._ordered = self._order()
+        return self._ordered
+
+    def _order(self) -> Ordered:
+        code, rows = self.column("code"), self.column("rows")
+        one_key = self.count == 0 or (len(self._latest) == 1)
+        if one_key and self.in_order:
+            return Ordered(None, *(self.column(name) for name in _COLUMNS[:6]))
+        if self.in_order:
+            places = np.empty(self.count, np.int64)
+            loops.run("group", code, np.bincount(code, minlength=1), places)
+        else:
+            places = np.lexsort((self.column("start"), code))
+            places = places[rows[places] > 0]
+        return Ordered(places, *(self.column(name)[places] for name in _COLUMNS[:6]))
+
+    def fold(self, number: int, low: Places, high: Places, how: How) -> tuple[States, int]:
+        """Fold ranges of ordered cells, and say how many combines that took."""
+        ordered = self.ordered()
+        states = self.states(number)
+        if ordered.places is not None:
+            if number not in self._gathered:
+                self._gathered[number] = states[ordered.places]
+            states = self._gathered[number]
+        if how != "prefix" and len(low):  # only what the ranges span
+            begin = int(low.min())
+            return self.fields[number].fold(states[begin : int(high.max())], low - begin, high - begin, how)
+        return self.fields[number].fold(states, low, high, how)
+
+    # ---- letting go, and cutting anew ----
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Let go of all other cells."""
+        self._take(np.flatnonzero(kept & (self.column("rows") > 0)))
+
+    def _take(self, places: Places) -> None:
+        for name, column in self._columns.items():
+            taken = column[places]
+            self._columns[name] = np.empty(max(_ROOM, len(places)), np.int64)
+            self._columns[name][: len(places)] = taken
+        for number, partials in self.fields.items():
+            grown = partials.allocate(max(_ROOM, len(places)))
+            grown[: len(places)] = self._states[number][places]
+            self._states[number] = grown
+        self.count = len(places)
+        self._relink()
+
+    def _relink(self) -> None:
+        """Link each key's cells anew, and see whether they lie in order."""
+        code = self.column("code")
+        order = np.lexsort((self.column("start"), code))
+        same = code[order[1:]] == code[order[:-1]]
+        self.in_order = bool((order[1:][same] > order[:-1][same]).all())
+        older = self._columns["older"]
+        older[order[:1]] = -1
+        older[order[1:]] = np.where(same, order[:-1], -1)
+        self._latest[:] = -1
+        last = np.append(~same, True) if len(order) else np.empty(0, bool)
+        self._latest[code[order[last]]] = order[last]
+        self._changed()
+
+    def recut(self, starts: Places) -> int:
+        """Give cells other starts, and merge those of a key that now share one. Return how many went."""
+        order = np.lexsort((self.column("start"), self.column("code")))
+        order = order[self.column("rows")[order] > 0]
+        if not len(order):
+            return 0
+        code, start = self.column("code")[order], starts[order]
+        begins = np.flatnonzero(np.append(True, (code[1:] != code[:-1]) | (start[1:] != start[:-1])))
+        ends = np.append(begins[1:], len(order))
+        merged = {
+            number: partials.fold(self._states[number][order], begins, ends, "each")[0]
+            for number, partials in self.fields.items()
+        }
+        columns = {
+            "code": code[begins],
+            "start": start[begins],
+            "first": self.column("first")[order][begins],
+            "last": np.maximum.reduceat(self.column("last")[order], begins),
+            "rows": np.add.reduceat(self.column("rows")[order], begins),
+            "fresh": np.add.reduceat(self.column("fresh")[order], begins),
+            "older": np.zeros(len(begins), np.int64),
+        }
+        gone = len(order) - len(begins)
+        self._load(columns, merged)
+        return gone
+
+    def _load(self, columns: Mapping[str, Places], states: Mapping[int, States]) -> None:
+        self.count = len(columns["code"])
+        room = max(_ROOM, self.count)
+        for name in _COLUMNS:
+            self._columns[name] = np.empty(room, np.int64)
+            self._columns[name][: self.count] = columns[name]
+        for number, partials in self.fields.items():
+            self._states[number] = partials.allocate(room)
+            self._states[number][: self.count] = states[number]
+        codes = int(columns["code"].max()) + 1 if self.count else 1
+        if codes > len(self._latest):
+            self._latest = np.full(codes, -1, np.int64)
+        self._relink()
+
+    def renumber(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one."""
+        self._columns["code"][: self.count] = codes[self.column("code")]
+        self._latest = np.full(max(1, int(codes.max()) + 1 if len(codes) else 1), -1, np.int64)
+        self._relink()
+
+    # ---- fields that come and go ----
+
+    def set_fields(self, fields: Mapping[int, FieldPartials]) -> None:
+        """Keep the partials of fields that stay, make room for new ones, drop the rest."""
+        room = len(self._columns["code"])
+        old, self.fields = self.fields, dict(fields)
+        states = {}
+        for number, partials in self.fields.items():
+            kept = self._states.get(number) if number in old else None
+            states[number] = partials.allocate(room) if kept is None else kept
+        self._states = states
+        self._changed()
+
+    def convert(self, number: int, partials: FieldPartials, states: States) -> None:
+        """Hold a field's partials in another form from now on."""
+        grown = partials.allocate(len(self._columns["code"]))
+        grown[: self.count] = states
+        self.fields[number], self._states[number] = partials, grown
+        self._changed()
+
+    # ---- what it holds ----
+
+    def copy(self) -> AggregateStore:
+        """Return a store with the same cells, to be changed by itself."""
+        twin = AggregateStore(self.fields)
+        twin._columns = {name: column.copy() for name, column in self._columns.items()}
+        twin._states = {number: states.copy() for number, states in self._states.items()}
+        twin._latest, twin.count, twin.in_order = self._latest.copy(), self.count, self.in_order
+        return twin
+
+    def live_codes(self) -> Places:
+        """Return the keys that have a cell."""
+        return np.unique(self.column("code"))
+
+    @property
+    def slices(self) -> int:
+        """The number of cells."""
+        return int(np.count_nonzero(self.column("rows")))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all columns, room for more included."""
+        columns: Iterable[Any] = [*self._columns.values(), *self._states.values(), self._latest]
+        return sum(column.nbytes for column in columns)

@@ -1,0 +1,87 @@
+"""What every window has in common, and the query: a window and what is computed over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from muntin.algebra.aggregate import Aggregate
+from muntin.windows.durations import Clock
+
+Family = Literal["grid", "session", "count"]
+Context = Literal["context free", "forward context free", "forward context aware"]
+Emit = Literal["all", "on_change"]
+
+
+class Window:
+    """Where windows begin and end; the families below say how."""
+
+    family: ClassVar[Family]
+    context: ClassVar[Context]
+    kind: ClassVar[str]  # what users call it
+
+    def agg(
+        self,
+        *,
+        name: str | None = None,
+        emit_empty: bool = False,
+        emit_partial: bool = False,
+        emit: Emit = "all",
+        **aggregates: Aggregate,
+    ) -> Query:
+        """Return the query that computes these aggregates over each window.
+
+        >>> import muntin as mt
+        >>> mt.tumbling("1m").agg(total=mt.sum("v"), name="per_minute")
+        tumbling('1m').agg(total=sum('v'), name='per_minute')
+        """
+        return Query(self, aggregates, name, emit_empty, emit_partial, emit)
+
+    def resolved(self, clock: Clock) -> Any:
+        """Return the window in ticks of a clock."""
+        raise TypeError(f"{type(self).__name__} does not say where its windows lie.")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what tells it apart, as users wrote it."""
+        return {}
+
+    def __repr__(self) -> str:
+        first, *rest = self.parameters().items()
+        return f"{self.kind}({', '.join([repr(first[1]), *(f'{k}={v!r}' for k, v in rest if v)])})"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A window, the aggregates over it by the name of their column, and how its rows come out."""
+
+    window: Window
+    aggregates: Mapping[str, Aggregate]
+    name: str | None = None
+    emit_empty: bool = False
+    emit_partial: bool = False
+    emit: Emit = "all"
+
+    def __post_init__(self) -> None:
+        if not self.aggregates:
+            raise ValueError("agg() needs at least one aggregate, as in agg(total=mt.sum('v')).")
+        for column, aggregate in self.aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise TypeError(f"{column} must be an aggregate such as mt.sum('v'), not {aggregate!r}.")
+            if not aggregate.columns and aggregate.skips_nulls:
+                raise ValueError(f"{column}={aggregate!r} does not say which column it is over.")
+        if self.name is not None and not isinstance(self.name, str):
+            raise TypeError(f"the name of a query is a text, not {self.name!r}.")
+        if self.emit not in ("all", "on_change"):
+            raise ValueError(f"emit is 'all' or 'on_change', not {self.emit!r}.")
+        if self.emit_empty and self.window.family != "grid":
+            raise ValueError(f"emit_empty is for windows on a time grid; a {self.window.kind} is never empty.")
+        if self.emit_partial and self.window.family != "count":
+            raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
+
+    def __repr__(self) -> str:
+        words = [f"{column}={aggregate!r}" for column, aggregate in self.aggregates.items()]
+        words += [f"name={self.name!r}"] if self.name else []
+        words += [f"{flag}=True" for flag in ("emit_empty", "emit_partial") if getattr(self, flag)]
+        words += [f"emit={self.emit!r}"] if self.emit != "all" else []
+        return f"{self.window!r}.agg({', '.join(words)})"
