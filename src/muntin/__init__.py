@@ -22,7 +22,6 @@ from muntin.algebra import (
     sum,
     variance,
 )
-
 from muntin.windows import (
     Query,
     count_sliding,
@@ -49,8 +48,8 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "Aggregate",
     "PROCESSING_TIME",
+    "Aggregate",
     "LawViolation",
     "Query",
     "WindowOperator",

@@ -41,10 +41,12 @@ def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
     sum ('v',)
     spread ('v',)
     """
+    listed = list(aggregates)
+    distinct = list(dict.fromkeys(listed))  # many queries ask for the same
     demands: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     own: dict[str, tuple[tuple[str, int], ...]] = {}
     names: dict[tuple[Any, ...], str] = {}
-    for aggregate in aggregates:
+    for aggregate in distinct:
         columns = aggregate.columns or ("",) * aggregate.arity
         if isinstance(aggregate, BuiltIn):
             demands.append((aggregate.needs, columns))
@@ -54,7 +56,8 @@ def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
             own[name] = ((name, len(columns)),)
             demands.append(((name,), columns))
     fields, reads = cover(demands, {**PROVIDES, **own})
-    return Fusion(fields, reads)
+    by_aggregate = dict(zip(distinct, reads, strict=True))
+    return Fusion(fields, tuple(by_aggregate[aggregate] for aggregate in listed))
 
 
 def cover(

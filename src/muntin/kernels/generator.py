@@ -306,7 +306,10 @@ class _Glue:
 def finisher(finish: Function, arity: int, result: str, misses: bool) -> Kernel:
     """Return the kernel that turns columns of components into answers: run("finish_all", columns, ...)."""
     values = ", ".join(f"columns[{k}][i]" for k in range(arity))
-    lines = ['@numba.njit(cache=True, nogil=True, error_model="numpy")', "def finish_all(columns, out, missing):"]
+    lines = [
+        '@numba.njit(cache=True, nogil=True, error_model="numpy")',
+        "def finish_all(columns, out, missing):",
+    ]
     lines += ["    for i in range(len(out)):"]
     lines += [f"    {line}" for line in _write_answer(f"finish({values})", misses)]
     text, objects = _fill({"finish": finish}, "\n".join(lines), checked=False)

@@ -8,23 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Progression = tuple[int, int]  # period and phase: edges at phase + k * period
+from muntin.slicing import loops
+
+NEVER = -(2**62)  # before all times
+Progression = tuple[int, int, int]  # period, phase, origin: edges at phase + k * period that lie after the origin
 
 
 class EdgeGrid:
     """Edges of several arithmetic progressions, merged.
 
-    >>> grid = EdgeGrid([(10, 0), (4, 1)])
-    >>> grid.floor(12), grid.next(12)
-    (10, 13)
+    Queries that came later have an origin: they add no edge to what was cut before they came.
+
+    >>> grid = EdgeGrid([(10, 0, NEVER), (4, 1, 6)])
+    >>> grid.floor(6), grid.floor(12), grid.next(12)
+    (0, 10, 13)
     >>> grid.starts(np.array([3, 11]), 3, 11).tolist()
-    [1, 5, 9, 10]
+    [0, 9, 10]
     """
 
     def __init__(self, progressions: Iterable[Progression]) -> None:
         self.progressions = _least(progressions)
-        self._periods = np.array([period for period, _ in self.progressions], np.int64)
-        self._phases = np.array([phase for _, phase in self.progressions], np.int64)
+        self._periods, self._phases, self._origins = np.array(self.progressions, np.int64).T
         self._current = (0, 0)  # the slice found last: the next record is most often in it
 
     def floor(self, t: int) -> int:
@@ -32,7 +36,10 @@ class EdgeGrid:
         begin, end = self._current
         if not begin <= t < end:
             floors = (t - self._phases) // self._periods * self._periods + self._phases
-            begin, end = int(floors.max()), int((floors + self._periods).min())
+            after = np.maximum(t, self._origins)
+            ends = (after - self._phases) // self._periods * self._periods + self._phases + self._periods
+            floors[floors <= self._origins] = NEVER
+            begin, end = int(floors.max()), int(ends.min())
             self._current = begin, end
         return begin
 
@@ -43,12 +50,13 @@ class EdgeGrid:
 
     def floors(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the last edge at or before each time."""
-        out: Any = None
-        for period, phase in self.progressions:
+        out = np.full(len(times), NEVER)
+        for period, phase, origin in self.progressions:
             floors = (times - phase) // period * period + phase
-            out = floors if out is None else np.maximum(out, floors, out=out)
-        result: NDArray[np.int64] = out
-        return result
+            if origin > NEVER:
+                floors[floors <= origin] = NEVER
+            np.maximum(out, floors, out=out)
+        return out
 
     def starts(self, times: NDArray[np.int64], low: int, high: int) -> NDArray[np.int64]:
         """Return edges, ascending, among which is the last one at or before each of the times.
@@ -58,24 +66,58 @@ class EdgeGrid:
         first = self.floor(low)
         if self._current[1] > high:
             return np.array([first])
-        k = (low - self._phases) // self._periods + 1
-        counts = (high - self._phases) // self._periods + 1 - k
+        k = (np.maximum(low, self._origins) - self._phases) // self._periods + 1
+        counts = np.maximum((high - self._phases) // self._periods + 1 - k, 0)
         if float(counts.sum(dtype=float)) > 2 * len(times) + 1024:
-            return np.unique(self.floors(times))
+            return distinct(self.floors(times))
         offsets = np.cumsum(counts) - counts
         k = np.repeat(k - offsets, counts) + np.arange(int(counts.sum()))
         edges = k * np.repeat(self._periods, counts) + np.repeat(self._phases, counts)
-        return np.concatenate([[first], np.unique(edges)])
+        return np.concatenate([[first], distinct(edges)])
 
     def count_between(self, low: int, high: int) -> float:
         """Return how many edges there are from low to high, those of several progressions counted apart."""
         return float(((high - low) / self._periods).sum())
 
 
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the values, ascending, once each: several times as fast as numpy.unique."""
+    values = np.sort(values)
+    kept = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=kept[1:])
+    return values[kept]
+
+
+class LookUp:
+    """Finds places among ascending edges through a table of short stretches, in a step or two.
+
+    Only where edges lie evenly enough: `even` says whether no stretch has many.
+    """
+
+    def __init__(self, edges: NDArray[np.int64], high: int) -> None:
+        self.edges = edges
+        spread = max(high, int(edges[-1])) - int(edges[0]) + 1
+        self.shift = max(0, spread.bit_length() - (4 * len(edges)).bit_length())
+        self.table = np.empty((spread >> self.shift) + 2, np.int64)
+        most = loops.run("look_up", edges, self.shift, self.table)
+        self.even = most <= 64
+
+    def at_or_past(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of the first edge at or past each time."""
+        if not self.even:
+            return np.searchsorted(self.edges, times)
+        out = np.empty(len(times), np.int64)
+        loops.run("locate", self.edges, self.shift, self.table, times, out)
+        return out
+
+
 def _least(progressions: Iterable[Progression]) -> list[Progression]:
     """Leave out progressions whose edges all lie on another one."""
+    listed = sorted(set(progressions))
+    if len(listed) > 64:  # looking for them would take longer than they do
+        return listed
     kept: list[Progression] = []
-    for period, phase in sorted(set(progressions)):
-        if not any(period % p == 0 and phase % p == f for p, f in kept):
-            kept.append((period, phase))
+    for period, phase, origin in listed:
+        if not any(period % p == 0 and phase % p == f and o <= origin for p, f, o in kept):
+            kept.append((period, phase, origin))
     return kept

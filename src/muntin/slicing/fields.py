@@ -8,7 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
 
-How = Literal["each", "slide", "prefix"]
 States = NDArray[Any]
 Places = NDArray[np.int64]
 ABSENT = Absent("ABSENT")  # what an object field holds where there is no value
@@ -65,16 +65,16 @@ class FieldPartials(ABC):
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
 
     @abstractmethod
-    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
-        """Return the partials of ranges, none empty, and the number of combines."""
+    def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
 
     @abstractmethod
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
 
+    @abstractmethod
     def present(self, states: States) -> NDArray[np.bool_] | None:
         """Return which partials hold a value; None if all do."""
-        raise TypeError(f"{type(self).__name__} does not say which partials hold a value.")
 
 
 @dataclass(frozen=True)
@@ -100,40 +100,56 @@ def part_algebra(part: Part, kinds: Kinds | None) -> Algebra:
     )
 
 
-def make_field(
-    field: Field, own: Aggregate | None, kinds: Kinds | None, *, nullable: bool
-) -> FieldPartials:
+def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, nullable: bool) -> FieldPartials:
     """Return the verbs of a fused field over columns of these types; `own` is a user's aggregate."""
-    from muntin.kernels import NotCompilableError, instantiate
+    from muntin.kernels import NotCompilableError
 
     empty = own.empty if own else None
     part = None if own else PARTS[field.part](kinds, True)
     algebra = own.algebra(kinds) if own else part_algebra(part, kinds)  # type: ignore[arg-type]
     if kinds is not None:
         try:
-            kernel = instantiate("slices", algebra, kinds, nullable=nullable, empty=empty)
-            prefixes = None
-            if field.part in ("rows", "n", "sum"):  # inverses that leave next to nothing behind
-                prefixes = instantiate("prefixes", algebra, kinds, nullable=nullable, empty=empty)
-            own_integers = own is not None and "i8" in kinds
-            return CompiledField(kernel, prefixes, part, nullable, own_integers)
+            return CompiledField(
+                partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
+                part,
+                None if nullable else _REDUCTIONS.get((field.part, *kinds)),
+                nullable=nullable,
+                invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
+                checked=own is not None and "i8" in kinds,
+            )
         except NotCompilableError:
             own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
             return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None)
     return ObjectField(algebra, part)
 
 
+def _kernel(template: str, *, algebra: Algebra, kinds: Kinds, nullable: bool, empty: Any) -> Any:
+    from muntin.kernels import instantiate
+
+    return instantiate(template, algebra, kinds, nullable=nullable, empty=empty)
+
+
 class CompiledField(FieldPartials):
     """Partials of numbers, folded by kernels; by NumPy where that is as fast and compiles nothing."""
 
-    def __init__(self, kernel: Any, prefixes: Any, part: Part | None, nullable: bool, checked: bool) -> None:
-        self.kernel = kernel
+    def __init__(
+        self,
+        instantiate: Callable[[str], Any],
+        part: Part | None,
+        reduce: Callable[[Values, Places, States], None] | None,
+        *,
+        nullable: bool,
+        invertible: bool,
+        checked: bool,
+    ) -> None:
+        self.kernel = instantiate("slices")
         self.part = part
         self.nullable = nullable
-        self.invertible = prefixes is not None
-        self._prefixes = prefixes
+        self.invertible = invertible
+        self._instantiate = instantiate
+        self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
-        self._reduce = None if nullable or part is None else _REDUCTIONS.get(part.combine)
+        self._reduce = reduce  # folds neighbouring records with NumPy
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
@@ -144,7 +160,8 @@ class CompiledField(FieldPartials):
         """Return the partials of neighbouring records, from one bound to the next."""
         out = self.allocate(len(bounds) - 1)
         if self._reduce is not None:
-            self._reduce(values, bounds, out)
+            with np.errstate(all="ignore"):  # infinity and NaN are values like others
+                self._reduce(values, bounds, out)
         else:
             self.kernel.run("segments", values.columns, _valid(values), bounds, out)
         return out
@@ -167,39 +184,78 @@ class CompiledField(FieldPartials):
         self.kernel.run("merge", merged, at, blank, others)
         states[:] = merged
 
-    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
-        """Return the partials of ranges, none empty, and the number of combines."""
+    def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
         out = self.allocate(len(low))
-        if how == "prefix" and self._prefixes is not None:
-            prefixes = self.allocate(len(states))
-            self._prefixes.run("scan", states, prefixes)
-            self._prefixes.run("between", prefixes, low, high, out)
-            doubtful = self._doubtful(prefixes, out)
-            if doubtful is None:
-                return out, len(states) - 1 + int(np.count_nonzero(low))
-            if not doubtful.all():
-                at = np.flatnonzero(doubtful)
-                out[at], combines = self.fold(states, low[at], high[at], "each")
-                return out, combines + len(states) - 1 + int(np.count_nonzero(low))
-            how = "each"
-        if how == "slide":
-            return out, self.kernel.run("slide_ranges", states, low, high, out, self.allocate(len(states)))
         self.kernel.run("each_range", states, low, high, out)
         return out, int((high - low).sum()) - len(low)
 
-    def _doubtful(self, prefixes: States, out: States) -> NDArray[np.bool_] | None:
+    def slide_ranges(
+        self,
+        states: States,
+        starts: Places,
+        keys: Places,
+        low: Places,
+        high: Places,
+        front: States,
+        split: Places,
+        upto: Places,
+        back: States,
+    ) -> tuple[States, int]:
+        """Return the partials of ranges that never go back, folded with two stacks per key."""
+        out = self.allocate(len(low))
+        arguments = (states, starts, keys, low, high, out, front, split, upto, back)
+        return out, self.kernel.run("slide_ranges", *arguments)
+
+    def scan(self, states: States, older: Places, begin: int, prefixes: States) -> int:
+        """Write prefixes of chains of partials from one place on; return the number of combines."""
+        combines: int = self._of("prefixes").run("scan", states, older, begin, len(states), prefixes)
+        return combines
+
+    def between(self, prefixes: States, newest: Places, before: Places) -> States:
+        """Return differences of prefixes."""
+        out = self.allocate(len(newest))
+        self._of("prefixes").run("between", prefixes, newest, before, out)
+        return out
+
+    def tree_refresh(
+        self,
+        states: States,
+        key: Places,
+        rank: Places,
+        bases: Places,
+        rooms: Places,
+        fills: Places,
+        nodes: States,
+    ) -> int:
+        """Set leaves of trees and combine what depends on them; return the number of combines."""
+        combines: int = self._of("trees").run("refresh", states, key, rank, bases, rooms, fills, nodes)
+        return combines
+
+    def tree_ranges(
+        self, nodes: States, key: Places, low: Places, high: Places, bases: Places, rooms: Places
+    ) -> tuple[States, int]:
+        """Return the partials of ranges of leaves, and the number of combines."""
+        out = self.allocate(len(low))
+        return out, self._of("trees").run("ranges", nodes, key, low, high, bases, rooms, out)
+
+    def _of(self, template: str) -> Any:
+        if template not in self._kernels:
+            self._kernels[template] = self._instantiate(template)
+        return self._kernels[template]
+
+    def doubtful(self, prefixes: States, out: States, before: Places) -> NDArray[np.bool_] | None:
         """Return which float sums are too small beside the prefixes they were taken from; None if none is.
 
         A prefix carries its rounding error along, so that 2^-98 of the largest one bounds what is lost.
         """
-        if prefixes.dtype != np.float64 and (prefixes.dtype.names is None or "f8" not in _codes(prefixes)):
+        if prefixes.dtype != np.float64:
             return None
-        heads = prefixes[:, 0] if prefixes.dtype == np.float64 else prefixes["f1"]
-        totals = out[:, 0] if out.dtype == np.float64 else out["f1"]
-        lost = float(np.abs(heads).max()) * 2.0**-98
-        if not np.isfinite(lost):
-            return np.ones(len(out), bool)
-        doubtful: NDArray[np.bool_] = np.abs(totals) * 1e-13 < lost
+        lost = float(np.abs(prefixes[:, 0]).max()) * 2.0**-98
+        if not np.isfinite(lost):  # no difference is taken across non-finite values
+            doubtful = before >= 0
+        else:
+            doubtful = (np.abs(out[:, 0]) * 1e-13 < lost) & (before >= 0)
         return doubtful if doubtful.any() else None
 
     def present(self, states: States) -> NDArray[np.bool_] | None:
@@ -208,10 +264,14 @@ class CompiledField(FieldPartials):
 
     def scalars(self, states: States) -> list[NDArray[Any]]:
         """Return each scalar of the partials as a column."""
+        return [np.ascontiguousarray(column) for column in self.scalar_views(states)]
+
+    def scalar_views(self, states: States) -> list[NDArray[Any]]:
+        """Return views of each scalar of the partials."""
         if states.dtype.names is not None:
             names = states.dtype.names[1:] if self.nullable else states.dtype.names
-            return [np.ascontiguousarray(states[name]) for name in names]
-        return [states] if states.ndim == 1 else [np.ascontiguousarray(column) for column in states.T]
+            return [states[name] for name in names]
+        return [states] if states.ndim == 1 else list(states.T)
 
     def components(self, states: States, *, floats: bool) -> list[NDArray[Any]]:
         """Return each component of the part as a column."""
@@ -221,7 +281,8 @@ class CompiledField(FieldPartials):
         columns = [scalars[begin:end] for begin, end in self.part.spans()]
         if read is None:
             return [column[0] for column in columns]
-        return [_READS[read](*column) for column in columns]
+        with np.errstate(all="ignore"):
+            return [_READS[read](*column) for column in columns]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
@@ -240,10 +301,6 @@ class CompiledField(FieldPartials):
         for i, row in enumerate(rows):
             out[i] = row if present is None or present[i] else ABSENT
         return out
-
-
-def _codes(states: States) -> list[str]:
-    return [states.dtype[name].str[1:] for name in states.dtype.names or ()]
 
 
 def _valid(values: Values) -> NDArray[np.bool_]:
@@ -294,9 +351,8 @@ class ObjectField(FieldPartials):
         for c, state in merged.items():
             states[c] = state
 
-    def fold(self, states: States, low: Places, high: Places, how: How) -> tuple[States, int]:
-        """Return the partials of ranges, none empty, and the number of combines."""
-        del how
+    def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
         out = self.allocate(len(low))
         combines = 0
         for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
@@ -362,10 +418,12 @@ def _add_integer_segments(values: Values, bounds: Places, out: States) -> None:
     out["f1"] = np.add.reduceat(column & 4294967295, bounds[:-1])
 
 
-_REDUCTIONS: dict[Any, Callable[[Values, Places, States], None]] = {
-    sums.add: _count_segments,  # the only plain addition over records is that of their number
-    sums.add_compensated: _add_segments,
-    sums.add_pairs: _add_integer_segments,
+_REDUCTIONS: dict[tuple[str, ...], Callable[[Values, Places, States], None]] = {
+    ("rows",): _count_segments,
+    ("n", "f8"): _count_segments,
+    ("n", "i8"): _count_segments,
+    ("sum", "f8"): _add_segments,
+    ("sum", "i8"): _add_integer_segments,
 }
 
 
@@ -404,7 +462,8 @@ def finish(aggregate: BuiltIn, components: Sequence[Any]) -> Answers:
         rows = zip(*components, strict=True)
         return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
     if function in _FINISHES:
-        return Answers(_FINISHES[function](*components), None)
+        with np.errstate(all="ignore"):
+            return Answers(_FINISHES[function](*components), None)
     from muntin.kernels import finisher
 
     kernel = finisher(function, len(components), aggregate.result, aggregate.misses)

@@ -66,7 +66,9 @@ class Schema:
     def __init__(self) -> None:
         self.types: dict[str, pa.DataType] = {}
 
-    def columns(self, table: pa.Table, names: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.DataType]]:
+    def columns(
+        self, table: pa.Table, names: Sequence[str]
+    ) -> tuple[dict[str, pa.Array], dict[str, pa.DataType]]:
         """Return the named columns in their types, and the types, which `fix` makes lasting."""
         found, types = {}, {}
         for name in names:
@@ -83,7 +85,9 @@ class Schema:
         at = table.schema.get_all_field_indices(name)
         if len(at) != 1:
             have = ", ".join(repr(n) for n in table.column_names)
-            raise KeyError(f"the batch has {'no' if not at else 'more than one'} column {name!r}; it has {have}.")
+            raise KeyError(
+                f"the batch has {'no' if not at else 'more than one'} column {name!r}; it has {have}."
+            )
         column = table.column(at[0])
         array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(array, pa.ChunkedArray):

@@ -8,35 +8,42 @@ from typing import Any
 # Plain functions over arrays: they are compiled on first use and kept on disk.
 
 
-def survey(times: Any, watermark: int, delay: int, lateness: int) -> Any:
-    """Return what a batch of times is like: first falling place, least, largest, late and overdue records.
+def falls(times: Any) -> int:
+    """Count the records whose time is less than that of the one before."""
+    count = 0
+    for i in range(1, len(times)):
+        count += times[i] < times[i - 1]
+    return count
 
-    `delay` is how far the watermark trails the largest time; negative where records do not move it.
+
+def survey(times: Any, watermark: int, delay: int) -> Any:
+    """Return the least and the largest time, and how many records are below the watermark.
+
+    It trails the largest time by `delay`; a negative delay: records do not move it. Goes block by block:
+    where the least time of a block is not late, none of it is.
     """
     low = times[0]
     high = times[0]
-    falls = 0
     late = 0
-    overdue = 0
-    if delay < 0:
-        for i in range(len(times)):
-            t = times[i]
-            falls += t < high
-            low = min(low, t)
-            high = max(high, t)
-            late += t < watermark
-            overdue += t < watermark - lateness
-        return falls, low, high, late, overdue
-    bound = watermark + delay  # a record is late below the larger of this and the largest time, less delay
-    for i in range(len(times)):
-        t = times[i]
-        falls += t < high
-        low = min(low, t)
-        high = max(high, t)
-        bound = max(bound, t)
-        late += t + delay < bound
-        overdue += t + delay + lateness < bound
-    return falls, low, high, late, overdue
+    for begin in range(0, len(times), 64):
+        block = times[begin : begin + 64]
+        least = block[0]
+        most = block[0]
+        for i in range(1, len(block)):
+            least = min(least, block[i])
+            most = max(most, block[i])
+        if delay < 0:
+            if least < watermark:
+                for i in range(len(block)):
+                    late += block[i] < watermark
+        elif least < watermark or least + delay < max(high, most):
+            bound = max(watermark + delay, high)
+            for i in range(len(block)):
+                bound = max(bound, block[i])
+                late += block[i] + delay < bound
+        low = min(low, least)
+        high = max(high, most)
+    return low, high, late
 
 
 def watermarks(times: Any, watermark: int, delay: int, out: Any) -> None:
@@ -48,12 +55,73 @@ def watermarks(times: Any, watermark: int, delay: int, out: Any) -> None:
             current = max(current, times[i] - delay)
 
 
-def cut(
+def look_up(edges: Any, shift: int, table: Any) -> int:
+    """Write, for each stretch of 2^shift ticks from the first edge on, the last edge at or before it.
+
+    Return the most edges that lie in one stretch.
+    """
+    k = 0
+    most = 0
+    for b in range(len(table)):
+        begin = edges[0] + (b << shift)
+        before = k
+        while k + 1 < len(edges) and edges[k + 1] <= begin:
+            k += 1
+        most = max(most, k - before)
+        table[b] = k
+    return most
+
+
+def bounds(times: Any, edges: Any, out: Any) -> None:
+    """Write how many of the ascending times lie before each edge but the first; all before the last."""
+    k = 1
+    n = len(edges)
+    for i in range(len(times)):
+        while k < n and edges[k] <= times[i]:
+            out[k - 1] = i
+            k += 1
+    while k < n:
+        out[k - 1] = len(times)
+        k += 1
+
+
+def cut_dense(
     times: Any,
     codes: Any,
     keys: int,
     edges: Any,
+    shift: int,
     table: Any,
+    pane: Any,
+    pane_first: Any,
+    pane_last: Any,
+    pane_rows: Any,
+) -> None:
+    """Number the pane of each record by slice and key, and count and bound the records of each.
+
+    `table` says for short stretches of time where to look among the edges, which end with a far one.
+    """
+    origin = edges[0]
+    for i in range(len(times)):
+        t = times[i]
+        k = table[(t - origin) >> shift]
+        k += edges[k + 1] <= t  # most stretches have one edge at most: no branch to guess wrong
+        while edges[k + 1] <= t:
+            k += 1
+        p = k * keys + codes[i] if keys > 1 else k
+        pane[i] = p
+        pane_rows[p] += 1
+        pane_first[p] = min(pane_first[p], t)
+        pane_last[p] = max(pane_last[p], t)
+
+
+def cut_sparse(
+    times: Any,
+    codes: Any,
+    edges: Any,
+    shift: int,
+    table: Any,
+    numbers: Any,
     pane: Any,
     pane_code: Any,
     pane_slice: Any,
@@ -61,37 +129,23 @@ def cut(
     pane_last: Any,
     pane_rows: Any,
 ) -> int:
-    """Number the pane of each record, a slice of one key, and describe the panes; return how many.
+    """The same where slices times keys are too many: panes are numbered as they come; return how many.
 
-    `table` has a cell per slice and key (then a pane is numbered once), or one per key: then a key that
-    comes back to an earlier slice gets a new pane for it.
+    A key that comes back to an earlier slice gets a new pane for it.
     """
     panes = 0
-    k = 0
-    slices = len(edges)
-    dense = len(table) == slices * keys
+    origin = edges[0]
     for i in range(len(times)):
         t = times[i]
-        if t < edges[k] or (k + 1 < slices and t >= edges[k + 1]):
-            if k + 2 < slices and t >= edges[k + 1] and t < edges[k + 2]:
-                k += 1
-            else:
-                low = 0
-                high = slices
-                while high - low > 1:
-                    middle = (low + high) >> 1
-                    if edges[middle] <= t:
-                        low = middle
-                    else:
-                        high = middle
-                k = low
-        code = codes[i] if keys > 1 else 0
-        cell = k * keys + code if dense else code
-        p = table[cell]
+        k = table[(t - origin) >> shift]
+        while edges[k + 1] <= t:
+            k += 1
+        code = codes[i]
+        p = numbers[code]
         if p < 0 or pane_slice[p] != k:
             p = panes
             panes += 1
-            table[cell] = p
+            numbers[code] = p
             pane_code[p] = code
             pane_slice[p] = k
             pane_first[p] = t
@@ -99,11 +153,25 @@ def cut(
             pane_rows[p] = 0
         pane[i] = p
         pane_rows[p] += 1
-        if t < pane_first[p]:
-            pane_first[p] = t
-        if t > pane_last[p]:
-            pane_last[p] = t
+        pane_first[p] = min(pane_first[p], t)
+        pane_last[p] = max(pane_last[p], t)
     return panes
+
+
+def locate(edges: Any, shift: int, table: Any, times: Any, out: Any) -> None:
+    """Write the place of the first edge at or past each time."""
+    n = len(edges)
+    for i in range(len(times)):
+        t = times[i]
+        if t <= edges[0]:
+            out[i] = 0
+        elif t > edges[n - 1]:
+            out[i] = n
+        else:
+            k = table[(t - edges[0]) >> shift]
+            while edges[k] < t:
+                k += 1
+            out[i] = k
 
 
 def find_cells(
@@ -271,7 +339,20 @@ def upper_cells(places: Any, key_ends: Any, starts: Any, bounds: Any, out: Any) 
 
 _PLAIN = {
     function.__name__: function
-    for function in (survey, watermarks, cut, find_cells, find_runs, group, upper_cells)
+    for function in (
+        falls,
+        survey,
+        watermarks,
+        look_up,
+        bounds,
+        cut_dense,
+        cut_sparse,
+        locate,
+        find_cells,
+        find_runs,
+        group,
+        upper_cells,
+    )
 }
 
 

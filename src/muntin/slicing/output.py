@@ -49,15 +49,20 @@ def _sort_key(end: Places, start: Places, query: Places) -> Places | None:
 
 def answer_column(
     chunks: Sequence[tuple[Places, Answers | None, Any]], count: int
-) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return the answers of all rows, and which are null; chunks without answers are empty windows."""
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
+    """Return the answers of all rows (None: all are null), and which are null.
+
+    Chunks without answers are empty windows.
+    """
     first = chunks[0][1]
     if first is not None and len(chunks[0][0]) == count and not isinstance(first.data, list):
         return first.data, first.missing
-    parts = [_chunk(at, answers, aggregate.empty) for at, answers, aggregate in chunks]
+    parts = [(at, *_chunk(at, answers, aggregate.empty)) for at, answers, aggregate in chunks]
+    parts = [(at, data, gone) for at, data, gone in parts if not gone.all()]
+    if not parts:
+        return None, None
     objects = any(data.dtype == object for _, data, _ in parts)
-    dtype = object if objects else np.result_type(*(data for _, data, _ in parts))
-    out = np.empty(count, object) if objects else np.zeros(count, dtype)
+    out = np.empty(count, object) if objects else np.zeros(count, np.result_type(*(d for _, d, _ in parts)))
     missing = np.ones(count, bool)
     for at, data, gone in parts:
         out[at] = data
@@ -65,22 +70,16 @@ def answer_column(
     return out, missing if missing.any() else None
 
 
-def _chunk(at: Places, answers: Answers | None, empty: Any) -> tuple[Places, NDArray[Any], NDArray[np.bool_]]:
+def _chunk(at: Places, answers: Answers | None, empty: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the answers of some rows, and which are null."""
     if answers is None:
-        if type(empty) in (int, float, bool):
-            return at, np.full(len(at), empty), np.zeros(len(at), bool)
-        data: list[Any] = [empty] * len(at)
-    elif isinstance(answers.data, list):
-        data = answers.data
-    else:
-        gone = np.zeros(len(at), bool) if answers.missing is None else answers.missing
-        return at, answers.data, gone
+        column = np.full(len(at), empty, None if type(empty) in (int, float, bool) else object)
+        return column, np.full(len(at), empty is None)
+    if not isinstance(answers.data, list):
+        return answers.data, np.zeros(len(at), bool) if answers.missing is None else answers.missing
     column = np.empty(len(at), object)
-    column[:] = data
-    nulls = np.array([value is None for value in data], bool)
-    if answers is None and nulls.all():  # nulls of any type
-        return at, np.zeros(len(at), bool), nulls
-    return at, column, nulls
+    column[:] = answers.data
+    return column, np.array([value is None for value in answers.data], bool)
 
 
 def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.DataType | None) -> pa.Array:

@@ -69,6 +69,7 @@ class Plan:
         self.clock = clock
         self.queries: list[PlannedQuery] = []
         self.fields: dict[int, FieldPlan] = {}
+        self._families: dict[str, list[PlannedQuery]] = {}
         self._next_query = 0
         self._next_field = 0
 
@@ -84,12 +85,14 @@ class Plan:
             planned.append(PlannedQuery(self._next_query, name, query, window, origin, reads))
             self._next_query += 1
         self.queries += planned
+        self._families.clear()
         return planned
 
     def remove(self, name: str) -> PlannedQuery:
         """Forget a query, and the fields that only it read."""
         (gone,) = [planned for planned in self.queries if planned.name == name]
         self.queries.remove(gone)
+        self._families.clear()
         used = {number for planned in self.queries for number in planned.fields()}
         self.fields = {number: plan for number, plan in self.fields.items() if number in used}
         return gone
@@ -113,7 +116,9 @@ class Plan:
 
     def of_family(self, family: str) -> list[PlannedQuery]:
         """Return the queries of a family."""
-        return [planned for planned in self.queries if planned.family == family]
+        if family not in self._families:
+            self._families[family] = [planned for planned in self.queries if planned.family == family]
+        return self._families[family]
 
     @staticmethod
     def fields_of(queries: Iterable[PlannedQuery]) -> list[int]:

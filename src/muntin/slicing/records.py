@@ -97,7 +97,8 @@ class RecordLog:
         end = int(np.searchsorted(self.codes, code, side="right"))
         times = self.times[begin:end]
         return slice(
-            begin + int(np.searchsorted(times, first)), begin + int(np.searchsorted(times, last, side="right"))
+            begin + int(np.searchsorted(times, first)),
+            begin + int(np.searchsorted(times, last, side="right")),
         )
 
     def renumber(self, codes: Places) -> None:

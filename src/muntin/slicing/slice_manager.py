@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.counts import CountSlices
+from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, converted
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.records import RecordLog, canonical
@@ -26,8 +27,17 @@ Origin = int | None
 class SliceManager:
     """Holds all slices of an operator."""
 
-    def __init__(self, plan: Plan, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        fields: Mapping[int, FieldPartials],
+        *,
+        in_order: bool,
+        tied: bool,
+        eager: bool,
+    ) -> None:
         self.plan = plan
+        self.eager = eager
         self.fields = dict(fields)
         self.in_order = in_order  # equal times included: no record ever comes before another
         self.tied = tied
@@ -47,7 +57,11 @@ class SliceManager:
         sessions = self._by_origin("session")
         counts = self._by_origin("count")
         gaps = [planned.window for queries in sessions.values() for planned in queries]
-        edges = [p for planned in grids for p in planned.window.progressions()]
+        edges = [
+            (*p, NEVER if planned.origin is None else planned.origin)
+            for planned in grids
+            for p in planned.window.progressions()
+        ]
         self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
         self.grid = self._adapted(self.grid, grids) if grids else None
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
@@ -57,10 +71,12 @@ class SliceManager:
         self.sessions = {
             origin: self._adapted(self.sessions.get(origin), queries) for origin, queries in sessions.items()
         }
-        self.counts = {
-            origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()
-        }
+        self.counts = {origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()}
         self._adapt_log()
+        if self.eager:
+            for store in self.time_stores():
+                compiled = {n: p for n, p in store.fields.items() if isinstance(p, CompiledField)}
+                store.folds.keep_trees(compiled)
 
     def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:
         found: dict[Origin, list[PlannedQuery]] = {}
@@ -84,7 +100,7 @@ class SliceManager:
         else:
             slices.store.set_fields(self._partials(queries))
             slices.pending.set_fields(self._partials(queries))
-        edges = [p for planned in queries for p in planned.window.progressions()]
+        edges = [(*p, NEVER) for planned in queries for p in planned.window.progressions()]
         slices.cut_at(edges, max(planned.window.length for planned in queries))
         return slices
 
@@ -109,6 +125,8 @@ class SliceManager:
                 stretch, tie = stretch.take(order), None if tie is None else tie[order]
                 self.log.add(stretch, tie, overdue=overdue)
             self._update_time_slices(stretch, overdue)
+            if self.eager:
+                self.update_combines += sum(store.folds.refresh() for store in self.time_stores())
         if not overdue:
             for origin, slices in self.counts.items():
                 part, ties = _after(stretch, tie, origin)
@@ -145,7 +163,9 @@ class SliceManager:
         """Compute partials whose order was lost anew from the records."""
         assert self.log is not None
         code, first, last = (store.column(name)[cells] for name in ("code", "first", "last"))
-        spans = [self.log.within(*span) for span in zip(code.tolist(), first.tolist(), last.tolist(), strict=True)]
+        spans = [
+            self.log.within(*span) for span in zip(code.tolist(), first.tolist(), last.tolist(), strict=True)
+        ]
         places = [np.arange(span.start, span.stop) for span in spans]
         if not with_overdue:
             places = [at[~self.log.overdue[at]] for at in places]
@@ -189,7 +209,9 @@ class SliceManager:
         if self.grid is not None:
             longest = max(planned.window.length for planned in self.plan.of_family("grid"))
             starts = self.grid.column("start")
-            self.grid.keep(starts.astype(float) + longest > reach if np.isinf(reach) else starts + longest > reach)
+            self.grid.keep(
+                starts.astype(float) + longest > reach if np.isinf(reach) else starts + longest > reach
+            )
             needed.append((self.grid, True))
         for origin, store in self.sessions.items():
             widest = max(p.window for p in self.plan.of_family("session") if p.origin == origin)

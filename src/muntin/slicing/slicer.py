@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import loops
-from muntin.slicing.edges import EdgeGrid, Progression
+from muntin.slicing.edges import NEVER, EdgeGrid, LookUp, Progression
 from muntin.slicing.fields import FieldPartials, Values
 from muntin.slicing.store import Panes
+from muntin.windows.durations import LIMIT
 
 Places = NDArray[np.int64]
 
@@ -54,7 +55,7 @@ class StreamSlicer:
         self.grid = EdgeGrid(progressions) if progressions else None
         # With sessions, slices are at most a gap long: no two records of a pane are then further apart,
         # so that a pane lies in one session whatever the order of its records.
-        pitched = [*progressions, (gap, 0)] if gap is not None else progressions
+        pitched = [*progressions, (gap, 0, NEVER)] if gap is not None else progressions
         self._edges = EdgeGrid(pitched)
 
     def cut(self, stretch: Stretch, fields: Mapping[int, FieldPartials]) -> Panes:
@@ -62,25 +63,68 @@ class StreamSlicer:
         edges = self._edges.starts(stretch.times, stretch.low, stretch.high)
         if stretch.keys == 1 and not stretch.falls:
             return self._cut_sorted(stretch, edges, fields)
-        slices, keys = len(edges), stretch.keys
-        dense = slices * keys <= max(4 * len(stretch), 65536)
-        table = np.full(slices * keys if dense else keys, -1, np.int64)
-        room = min(len(stretch), slices * keys) if dense else len(stretch)
-        pane = np.empty(len(stretch), np.int64)
-        code, at, first, last, rows = np.empty((5, room), np.int64)
-        count = loops.run(
-            "cut", stretch.times, stretch.codes, keys, edges, table, pane, code, at, first, last, rows
+        look_up = LookUp(edges, stretch.high)
+        if not look_up.even:  # silent spells between crowded edges: by time, they are no trouble
+            return self._cut_by_time(stretch, edges, fields)
+        if len(edges) * stretch.keys <= max(4 * len(stretch), 65536):
+            pane, panes = self._cut_dense(stretch, look_up)
+        else:
+            pane, panes = self._cut_sparse(stretch, look_up)
+        filled = np.flatnonzero(panes.rows)
+        whole = len(filled) == len(panes)
+        for number, partials in fields.items():
+            states = partials.of_panes(stretch.values[number], pane, len(panes))
+            panes.states[number] = states if whole else states[filled]
+        starts = self._grid_starts(edges)[panes.start]
+        if whole:
+            return replace(panes, start=starts)
+        columns = (column[filled] for column in (panes.code, starts, panes.first, panes.last, panes.rows))
+        return Panes(*columns, panes.states)
+
+    def _cut_dense(self, stretch: Stretch, look_up: LookUp) -> tuple[Places, Panes]:
+        """Return the pane of each record, and panes for all slices and keys; starts are numbers of slices."""
+        keys = stretch.keys
+        count = len(look_up.edges) * keys
+        pane, rows = np.empty(len(stretch), np.int64), np.zeros(count, np.int64)
+        first, last = np.full(count, LIMIT), np.full(count, -LIMIT)
+        loops.run(
+            "cut_dense",
+            *(stretch.times, stretch.codes, keys, np.append(look_up.edges, 2 * LIMIT - 1)),
+            *(look_up.shift, look_up.table, pane, first, last, rows),
         )
-        states = {
-            number: partials.of_panes(stretch.values[number], pane, count)
-            for number, partials in fields.items()
-        }
-        starts = self._grid_starts(edges)[at[:count]]
-        return Panes(code[:count], starts, first[:count], last[:count], rows[:count], states)
+        numbers = np.arange(count)
+        slices, codes = (numbers, np.zeros(count, np.int64)) if keys == 1 else np.divmod(numbers, keys)
+        return pane, Panes(codes, slices, first, last, rows)
+
+    def _cut_sparse(self, stretch: Stretch, look_up: LookUp) -> tuple[Places, Panes]:
+        """Return the pane of each record, and panes in the order they came; starts are numbers of slices."""
+        pane, code, at, first, last, rows = np.empty((6, len(stretch)), np.int64)
+        count = loops.run(
+            "cut_sparse",
+            *(stretch.times, stretch.codes, np.append(look_up.edges, 2 * LIMIT - 1), look_up.shift),
+            *(look_up.table, np.full(stretch.keys, -1), pane, code, at, first, last, rows),
+        )
+        return pane, Panes(code[:count], at[:count], first[:count], last[:count], rows[:count])
+
+    def _cut_by_time(self, stretch: Stretch, edges: Places, fields: Mapping[int, FieldPartials]) -> Panes:
+        """Cut after sorting by key and time."""
+        codes = stretch.codes if stretch.keys > 1 else np.zeros(len(stretch), np.int64)
+        order = np.lexsort((stretch.times, codes))
+        times, codes = stretch.times[order], codes[order]
+        at = np.searchsorted(edges, times, side="right") - 1
+        begins = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (codes[1:] != codes[:-1])))
+        bounds = np.append(begins, len(times))
+        states = {n: p.of_segments(stretch.values[n].take(order), bounds) for n, p in fields.items()}
+        starts = self._grid_starts(edges)[at[begins]]
+        return Panes(codes[begins], starts, times[begins], times[bounds[1:] - 1], np.diff(bounds), states)
 
     def _cut_sorted(self, stretch: Stretch, edges: Places, fields: Mapping[int, FieldPartials]) -> Panes:
         times = stretch.times
-        begins = np.searchsorted(times, edges[1:]) if len(edges) > 1 else edges[:0]
+        if len(edges) * 64 < len(times):
+            begins = np.searchsorted(times, edges[1:])
+        else:
+            begins = np.empty(len(edges) - 1, np.int64)
+            loops.run("bounds", times, edges, begins)
         bounds = np.concatenate([[0], begins, [len(times)]])
         filled = bounds[1:] > bounds[:-1]
         bounds = np.append(bounds[:-1][filled], len(times))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import loops
-from muntin.slicing.fields import FieldPartials, How, States
+from muntin.slicing.fields import FieldPartials, States
+from muntin.slicing.folds import Folds
 
 Places = NDArray[np.int64]
 _COLUMNS = ("code", "start", "first", "last", "rows", "fresh", "older")
@@ -51,6 +52,14 @@ class Ordered:
     def __len__(self) -> int:
         return len(self.code)
 
+    def key_starts(self) -> Places:
+        """Return for each cell where the cells of its key begin."""
+        count = len(self.code)
+        if count == 0 or self.code[0] == self.code[-1]:
+            return np.zeros(count, np.int64)
+        begins = np.append(0, np.flatnonzero(self.code[1:] != self.code[:-1]) + 1)
+        return np.repeat(begins, np.diff(np.append(begins, count)))
+
     def key_ends(self) -> Places:
         """Return for each cell where the cells of its key end."""
         count = len(self.code)
@@ -72,6 +81,7 @@ class AggregateStore:
         self._latest = np.full(1, -1, np.int64)
         self._ordered: Ordered | None = None
         self._gathered: dict[int, States] = {}
+        self.folds = Folds(self)
 
     def column(self, name: str) -> Places:
         """Return a column of the cells: code, start, first, last, rows or fresh."""
@@ -115,6 +125,10 @@ class AggregateStore:
             for into, out_of in zip(kept.tolist(), gone.tolist(), strict=True):
                 self._merge_cells(number, partials, into, out_of)
         self._changed()
+        if between or len(kept):
+            self.folds.forget()
+        else:
+            self.folds.touch(at, panes.code, self._columns["start"][at], self.count)
         if not len(kept):
             return np.unique(at[behind]) if behind.any() else at[:0]
         touched = np.unique(np.concatenate([at[behind], kept]))
@@ -131,6 +145,7 @@ class AggregateStore:
         """Set partials that were computed anew."""
         self._states[number][at] = states
         self._gathered.pop(number, None)
+        self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count)
 
     def settle(self) -> None:
         """Forget which records are fresh: the call that brought them is over."""
@@ -178,18 +193,18 @@ class AggregateStore:
             places = places[rows[places] > 0]
         return Ordered(places, *(self.column(name)[places] for name in _COLUMNS[:6]))
 
-    def fold(self, number: int, low: Places, high: Places, how: How) -> tuple[States, int]:
-        """Fold ranges of ordered cells, and say how many combines that took."""
-        ordered = self.ordered()
-        states = self.states(number)
-        if ordered.places is not None:
-            if number not in self._gathered:
-                self._gathered[number] = states[ordered.places]
-            states = self._gathered[number]
-        if how != "prefix" and len(low):  # only what the ranges span
-            begin = int(low.min())
-            return self.fields[number].fold(states[begin : int(high.max())], low - begin, high - begin, how)
-        return self.fields[number].fold(states, low, high, how)
+    def ordered_states(self, number: int) -> States:
+        """Return the partials of a field by key, then time."""
+        places = self.ordered().places
+        if places is None:
+            return self.states(number)
+        if number not in self._gathered:
+            self._gathered[number] = self.states(number)[places]
+        return self._gathered[number]
+
+    def older(self) -> Places:
+        """Return for each cell the one of its key before it; -1: none."""
+        return self._columns["older"][: self.count]
 
     # ---- letting go, and cutting anew ----
 
@@ -208,6 +223,7 @@ class AggregateStore:
             self._states[number] = grown
         self.count = len(places)
         self._relink()
+        self.folds.take(places)
 
     def _relink(self) -> None:
         """Link each key's cells anew, and see whether they lie in order."""
@@ -233,7 +249,7 @@ class AggregateStore:
         begins = np.flatnonzero(np.append(True, (code[1:] != code[:-1]) | (start[1:] != start[:-1])))
         ends = np.append(begins[1:], len(order))
         merged = {
-            number: partials.fold(self._states[number][order], begins, ends, "each")[0]
+            number: partials.each_range(self._states[number][order], begins, ends)[0]
             for number, partials in self.fields.items()
         }
         columns = {
@@ -246,10 +262,11 @@ class AggregateStore:
             "older": np.zeros(len(begins), np.int64),
         }
         gone = len(order) - len(begins)
-        self._load(columns, merged)
+        self.load(columns, merged)
         return gone
 
-    def _load(self, columns: Mapping[str, Places], states: Mapping[int, States]) -> None:
+    def load(self, columns: Mapping[str, Places], states: Mapping[int, States]) -> None:
+        """Hold these cells and no others."""
         self.count = len(columns["code"])
         room = max(_ROOM, self.count)
         for name in _COLUMNS:
@@ -262,12 +279,14 @@ class AggregateStore:
         if codes > len(self._latest):
             self._latest = np.full(codes, -1, np.int64)
         self._relink()
+        self.folds.forget()
 
     def renumber(self, codes: Places) -> None:
         """Give keys other numbers: codes[old] is the new one."""
         self._columns["code"][: self.count] = codes[self.column("code")]
         self._latest = np.full(max(1, int(codes.max()) + 1 if len(codes) else 1), -1, np.int64)
         self._relink()
+        self.folds.forget()
 
     # ---- fields that come and go ----
 
@@ -281,6 +300,7 @@ class AggregateStore:
             states[number] = partials.allocate(room) if kept is None else kept
         self._states = states
         self._changed()
+        self.folds = Folds(self)
 
     def convert(self, number: int, partials: FieldPartials, states: States) -> None:
         """Hold a field's partials in another form from now on."""
@@ -288,6 +308,7 @@ class AggregateStore:
         grown[: self.count] = states
         self.fields[number], self._states[number] = partials, grown
         self._changed()
+        self.folds = Folds(self)
 
     # ---- what it holds ----
 

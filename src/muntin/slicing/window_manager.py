@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +13,9 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.builtin import BuiltIn
-from muntin.slicing import loops
-from muntin.slicing.fields import Answers, CompiledField, How, ObjectField, States, finish
+from muntin.slicing import folds, loops
+from muntin.slicing.edges import NEVER, LookUp
+from muntin.slicing.fields import Answers, CompiledField, ObjectField, States, finish
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.slice_manager import SliceManager, session_ranges
 from muntin.slicing.store import AggregateStore, Ordered
@@ -20,26 +23,37 @@ from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
 Store = Literal["auto", "lazy", "eager", "sliding"]
+How = Literal["each", "prefix", "slide", "tree"]
+_FEW = 16  # up to so many queries, stacks for each take fewer combines than trees for all
 INSERT, UPDATE, RETRACT = 0, 1, 2
-NEVER = -(2**62)  # a watermark before the first: all times are above it
 FOREVER = 2**63 - 1  # a watermark past all
 
 
 @dataclass
 class Rows:
-    """Windows of one query, to be emitted: where their slices lie, by key and time; an empty range: none."""
+    """Windows to be emitted, those of one query together: where their slices lie, by key and time.
 
-    planned: PlannedQuery
+    An empty range: a window without records, or one that is gone.
+    """
+
+    query: Places  # by number
     code: Places
     start: Places
     end: Places
     id: Places | None
-    change: NDArray[np.int8]
+    change: NDArray[np.int8] | None  # None: all are new
     low: Places
     high: Places
 
     def __len__(self) -> int:
         return len(self.code)
+
+    def take(self, at: Places) -> Rows:
+        """Return some of the rows."""
+        id_ = None if self.id is None else self.id[at]
+        change = None if self.change is None else self.change[at]
+        columns = (self.query[at], self.code[at], self.start[at], self.end[at])
+        return Rows(*columns, id_, change, self.low[at], self.high[at])
 
 
 @dataclass
@@ -72,93 +86,88 @@ class WindowManager:
         self.revisions: dict[tuple[int, ...], int] = {}
         self.previous: dict[tuple[int, int], tuple[Any, ...]] = {}  # for emit="on_change"
         self.spans: dict[int, Spans] = {}  # for emit_empty, by query
+        self._next_end = NEVER  # before this, no window on a grid ends
+
+    def adapt(self) -> None:
+        """Follow a change of the queries."""
+        self._next_end = NEVER
 
     # ---- windows on a grid ----
 
     def grid_rows(self, before: int, after: int, frozen: int, freezing: int | None, late: bool) -> list[Rows]:
-        """Return windows that came into view, or are in view and changed.
+        """Return windows that came into view, or (with `late`) are in view and changed.
 
         Only those that freeze after `frozen` and, unless it is None, no later than at `freezing`.
         """
         store = self.slices.grid
         if store is None or not store.count:
             return []
+        seen = before if not late else frozen - self.lateness
+        shown = after if freezing is None else min(after, freezing - self.lateness)
+        if not late and shown < self._next_end:
+            return []
         ordered = store.ordered()
-        ends: Places | None = None
-        found = []
-        for planned in self._ending(before, after, late):
-            grid: Grid = planned.window
-            first = _first_window(grid, frozen, self.lateness, planned.origin)
-            last = last_ended(grid, after)
-            if freezing is not None:
-                last = min(last, last_ended(grid, freezing - self.lateness))
-            if not late and before != NEVER:
-                first = max(first, last_ended(grid, before) + 1)
-            if last < first:
-                continue
-            if ends is None:
-                ends = ordered.key_ends()
-            code, k, low, high = grid_windows(grid, ordered, ends, first, last)
-            change = np.zeros(len(k), np.int8)
-            if late and before != NEVER:
-                keep, change = self._changes(planned, ordered, grid, k, low, high, before)
-                code, k, low, high, change = code[keep], k[keep], low[keep], high[keep], change[keep]
-            if len(k):
-                rows = Rows(planned, code, grid.start(k), end(grid, k), None, change, low, high)
-                found.append(rows)
+        found = self._windows_between(ordered, seen, shown)
+        if freezing is None:
+            self._next_end = min(_next_end(p.window, after) for p in self.plan.of_family("grid"))
+        if late:
+            found = [self._changed(ordered, rows, before) for rows in found]
+        found = [rows for rows in found if len(rows)]
+        for number, spans in self.spans.items():
+            for rows in found:
+                spans.fill(rows, number)
         return found
 
-    def _ending(self, before: int, after: int, late: bool) -> Iterator[PlannedQuery]:
-        """Give the grid queries of which a window can have come into view."""
-        for planned in self.plan.of_family("grid"):
-            if late or before == NEVER or last_ended(planned.window, after) > last_ended(planned.window, before):
-                yield planned
+    def _windows_between(self, ordered: Ordered, seen: int, shown: int) -> list[Rows]:
+        """Return the windows with records that end after `seen`, and at `shown` or before."""
+        queries = self.plan.of_family("grid")
+        longest = max(planned.window.length for planned in queries)
+        low, high = int(ordered.start.min()), int(ordered.start.max())
+        seen, shown = max(seen, low), min(shown, high + longest)
+        if shown <= seen:
+            return []
+        ranges = []
+        for planned in queries:
+            first = last_ended(planned.window, seen) + 1
+            if planned.origin is not None:
+                first = max(first, planned.window.high(planned.origin) + 1)
+            ranges.append((planned, first, last_ended(planned.window, shown)))
+        ranges = [(planned, first, last) for planned, first, last in ranges if first <= last]
+        if not ranges:
+            return []
+        one_key = ordered.code[0] == ordered.code[-1]
+        dense = [r for r in ranges if one_key and r[2] - r[1] < len(ordered) + 64]
+        found = _listed_windows(ordered, dense) if dense else []
+        ends = ordered.key_ends() if len(dense) < len(ranges) else None
+        for planned, first, last in ranges:
+            if ends is not None and (planned, first, last) not in dense:
+                found.append(_found_windows(planned, ordered, ends, first, last))
+        return found
 
-    def _changes(
-        self,
-        planned: PlannedQuery,
-        ordered: Ordered,
-        grid: Grid,
-        k: Places,
-        low: Places,
-        high: Places,
-        before: int,
-    ) -> tuple[Places, NDArray[np.int8]]:
-        """Return which windows are new in view or have fresh records, and what to call that."""
+    def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
+        """Return windows that are new in view or have fresh records, saying which."""
         fresh = np.append(0, np.cumsum(ordered.fresh))
-        rows = np.append(0, np.cumsum(ordered.rows))
-        new = fresh[high] - fresh[low]
-        viewed = end(grid, k) <= before
-        had = (rows[high] - rows[low] > new) & viewed
-        if planned.query.emit_empty:
-            code = ordered.code[low]
-            had |= self.spans[planned.number].held(code, k, grid, before) & viewed
-        change = np.where(had, UPDATE, INSERT).astype(np.int8)
-        return np.flatnonzero(~viewed | (new > 0)), change
+        records = np.append(0, np.cumsum(ordered.rows))
+        new = fresh[rows.high] - fresh[rows.low]
+        viewed = rows.end <= before
+        had = (records[rows.high] - records[rows.low] > new) & viewed
+        for number, spans in self.spans.items():
+            had |= (rows.query == number) & viewed & spans.held(rows.code, rows.start, rows.end)
+        rows.change = np.where(had, UPDATE, INSERT).astype(np.int8)
+        return rows.take(np.flatnonzero(~viewed | (new > 0)))
 
     def empty_rows(self, planned: PlannedQuery, before: int, after: int) -> Rows | None:
         """Return windows without records that came into view: between two records of their key."""
         grid: Grid = planned.window
-        spans = self.spans[planned.number]
-        code, first, last = spans.new_ranges(grid, before, after)
-        counts = np.maximum(last - first + 1, 0)
-        if not counts.any():
-            return None
-        code, begins = np.repeat(code, counts), np.repeat(first, counts)
-        k = np.arange(len(code)) - np.repeat(np.cumsum(counts) - counts, counts) + begins
-        store = self.slices.grid
-        if store is not None and store.count:
-            ordered = store.ordered()
-            held = grid_windows(grid, ordered, ordered.key_ends(), int(k.min()), int(k.max()))
-            filled = set(zip(held[0].tolist(), held[1].tolist(), strict=True))
-            pairs = zip(code.tolist(), k.tolist(), strict=True)
-            kept = np.array([pair not in filled for pair in pairs], bool)
-            code, k = code[kept], k[kept]
+        code, k = self.spans[planned.number].newly_held(grid, before, after)
         if planned.origin is not None:
             whole = grid.start(k) > planned.origin
             code, k = code[whole], k[whole]
+        if not len(k):
+            return None
         none = np.zeros(len(k), np.int64)
-        return Rows(planned, code, grid.start(k), end(grid, k), None, none.astype(np.int8), none, none)
+        query = np.full(len(k), planned.number)
+        return Rows(query, code, grid.start(k), end(grid, k), None, None, none, none)
 
     # ---- sessions ----
 
@@ -202,9 +211,10 @@ class WindowManager:
                     old[planned.number], (code, start, end_), shown, fresh_view, fresh, change
                 )
             at = np.flatnonzero(emitted)
-            rows = Rows(planned, code[at], start[at], end_[at], None, change[at], low[at], high[at])
+            query = np.full(len(at), planned.number)
+            rows = Rows(query, code[at], start[at], end_[at], None, change[at], low[at], high[at])
             if gone:
-                rows = _with_retractions(rows, gone)
+                rows = _with_retractions(rows, planned.number, gone)
             if len(rows):
                 found.append((store, rows))
         return found
@@ -270,42 +280,55 @@ class WindowManager:
             self._emit(store, some, into)
 
     def _emit(self, store: AggregateStore, groups: list[Rows], into: Emission) -> None:
+        rows = groups[0] if len(groups) == 1 else _joined(groups)
         at = into.count
-        folds = _Folds(store, self._how, groups)
-        for rows in groups:
-            into.query.append(np.full(len(rows), rows.planned.number))
-            into.code.append(rows.code)
-            into.start.append(rows.start)
-            into.end.append(rows.end)
-            into.id.append(np.full(len(rows), NEVER) if rows.id is None else rows.id)
-            into.change.append(rows.change)
-            into.revision.append(self._revisions(rows))
-            into.count += len(rows)
-        for column, aggregate, reads, members in _outputs(groups):
-            places, states_of = folds.of(members)
-            answers = _answers(store, aggregate, reads, states_of) if len(places) else None
+        into.query.append(rows.query)
+        into.code.append(rows.code)
+        into.start.append(rows.start)
+        into.end.append(rows.end)
+        into.id.append(np.full(len(rows), NEVER) if rows.id is None else rows.id)
+        into.change.append(np.zeros(len(rows), np.int8) if rows.change is None else rows.change)
+        into.revision.append(self._revisions(rows))
+        into.count += len(rows)
+        folded = _Folds(store, self._how, rows)
+        for column, aggregate, reads, numbers in self._outputs(rows):
             chunks = into.answers.setdefault(column, [])
-            if answers is not None:
-                chunks.append((places + at, answers, aggregate))
-            empty = folds.empty(members)
+            places = folded.places(numbers)
+            if len(places):
+                states_of = partial(folded.of, numbers)
+                chunks.append((places + at, _answers(store, aggregate, reads, states_of), aggregate))
+            empty = folded.empty(numbers)
             if len(empty):
                 chunks.append((empty + at, None, aggregate))
-        self.final_combines += folds.combines
+        self.final_combines += folded.combines
 
-    def _how(self, number: int, store: AggregateStore, low: Places, high: Places) -> How:
-        """Choose how to fold ranges: by what the user chose, else by what takes the fewest combines."""
-        if self.store == "lazy":
+    def _outputs(self, rows: Rows) -> list[tuple[str, Aggregate, tuple[Any, ...], tuple[int, ...]]]:
+        """Return each output column with its aggregate, and the queries that have just that."""
+        present = set(rows.query[np.append(True, rows.query[1:] != rows.query[:-1])].tolist())
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for planned in self.plan.queries:
+            if planned.number in present:
+                for column, aggregate in planned.query.aggregates.items():
+                    found.setdefault((column, aggregate, planned.reads[column]), []).append(planned.number)
+        return [(*key, tuple(numbers)) for key, numbers in found.items()]  # type: ignore[misc]
+
+    def _how(self, number: int, store: AggregateStore, low: Places, high: Places, queries: int) -> How:
+        """Choose how to fold ranges: as the user chose, else by what takes the fewest combines."""
+        if self.store == "lazy" or isinstance(store.fields[number], ObjectField):
             return "each"
-        each = int((high - low).sum()) - len(low)
-        if self.store == "auto" and each <= 2 * len(low):
+        if self.store == "eager":
+            return "tree"
+        if self.store == "auto" and int((high - low).sum()) <= 3 * len(low):
             return "each"
         if store.fields[number].invertible:
-            return "prefix" if self.store != "auto" or each > store.count + len(low) else "each"
-        return "slide"
+            return "prefix"
+        return "slide" if self.store == "sliding" or queries <= _FEW else "tree"
 
     def _revisions(self, rows: Rows) -> Places:
         """Number the rows of windows that were emitted before."""
         revision = np.zeros(len(rows), np.int64)
+        if rows.change is None:
+            return revision
         for i in np.flatnonzero(rows.change).tolist():
             identity = self.identity(rows, i)
             revision[i] = self.revisions[identity] = self.revisions.get(identity, 0) + 1
@@ -315,8 +338,8 @@ class WindowManager:
     def identity(rows: Rows, i: int) -> tuple[int, ...]:
         """Return what tells a window apart: query, key, and its number or bounds."""
         if rows.id is not None:
-            return rows.planned.number, int(rows.code[i]), int(rows.id[i])
-        return rows.planned.number, int(rows.code[i]), int(rows.start[i]), int(rows.end[i])
+            return int(rows.query[i]), int(rows.code[i]), int(rows.id[i])
+        return int(rows.query[i]), int(rows.code[i]), int(rows.start[i]), int(rows.end[i])
 
     def let_go(self, watermark: int) -> None:
         """Forget revisions of windows that can change no more."""
@@ -331,12 +354,14 @@ class WindowManager:
 
 
 class Spans:
-    """For emit_empty: the first and the last record of each key, as far as a query has seen them."""
+    """For emit_empty: the first and the last record of each key, and windows with records beyond them."""
 
     def __init__(self) -> None:
         self.first: Places = np.full(1, 2**62)
         self.last: Places = np.full(1, -(2**62))
         self.old_first, self.old_last = self.first.copy(), self.last.copy()
+        # Windows, by key and end, that were emitted with records, and did not lie between two of their key.
+        self.filled: set[tuple[int, int]] = set()
 
     def see(self, codes: Places, times: Places) -> None:
         """Take in records."""
@@ -347,86 +372,135 @@ class Spans:
         np.minimum.at(self.first, codes, times)
         np.maximum.at(self.last, codes, times)
 
+    def fill(self, rows: Rows, number: int) -> None:
+        """Take in windows with records that are emitted."""
+        at = np.flatnonzero((rows.query == number) & (rows.high > rows.low))
+        self.filled.update(zip(rows.code[at].tolist(), rows.end[at].tolist(), strict=True))
+
     def settle(self) -> None:
         """Remember how it is, as the state before the next call."""
         self.old_first, self.old_last = self.first.copy(), self.last.copy()
 
-    def new_ranges(self, grid: Grid, before: int, after: int) -> tuple[Places, Places, Places]:
-        """Return stretches of windows that now lie between records of their key, and did not before."""
+    def newly_held(self, grid: Grid, before: int, after: int) -> tuple[Places, Places]:
+        """Return the empty windows, by key and number, that lie between records now and did not before."""
         code = np.flatnonzero(self.last > -(2**62))
-        first, last = self.first[code], self.last[code]
-        begin = grid.high(first) + 1
-        stop = last_ended(grid, np.minimum(last, after))
+        begin, stop = self._held_range(grid, self.first[code], self.last[code], after)
         known = code < len(self.old_last)
         known[known] = self.old_last[code[known]] > -(2**62)
         old = code[known]
-        old_first, old_last = self.old_first[old], self.old_last[old]
-        # Those that hold the first or last record are not empty, though their slices may be gone.
-        left = np.minimum(grid.low(old_first) - 1, stop[known])
-        passed = grid.high(old_last) + 1
-        right = np.where(before < old_last, last_ended(grid, before) + 1, passed)
-        right = np.maximum(right, grid.high(old_first) + 1)
-        return (
-            np.concatenate([code[~known], old, old]),
-            np.concatenate([begin[~known], begin[known], right]),
-            np.concatenate([stop[~known], left, stop[known]]),
+        old_begin, old_stop = self._held_range(grid, self.old_first[old], self.old_last[old], before)
+        none = old_stop < old_begin
+        old_begin, old_stop = (
+            np.where(none, stop[known] + 1, old_begin),
+            np.where(none, stop[known], old_stop),
         )
+        codes = np.concatenate([code[~known], old, old])
+        first = np.concatenate([begin[~known], begin[known], np.maximum(old_stop + 1, begin[known])])
+        last = np.concatenate([stop[~known], np.minimum(old_begin - 1, stop[known]), stop[known]])
+        counts = np.maximum(last - first + 1, 0)
+        held = np.repeat(codes, counts)
+        k = np.arange(len(held)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        pairs = zip(held.tolist(), end(grid, k).tolist(), strict=True)
+        empty = np.array([pair not in self.filled for pair in pairs], bool)
+        self._prune(grid, code, begin, stop)
+        return held[empty], k[empty]
 
-    def held(self, code: Places, k: Places, grid: Grid, before: int) -> NDArray[np.bool_]:
-        """Tell which windows lay between records of their key before this call, and were in view."""
+    @staticmethod
+    def _held_range(grid: Grid, first: Places, last: Places, watermark: int) -> tuple[Places, Places]:
+        """Return the first and last window in view that lie between two records."""
+        return grid.high(first) + 1, last_ended(grid, np.minimum(last, watermark))
+
+    def _prune(self, grid: Grid, code: Places, begin: Places, stop: Places) -> None:
+        """Forget windows that will not be asked for again: they lie between two records by now."""
+        low = dict(zip(code.tolist(), end(grid, begin).tolist(), strict=True))
+        high = dict(zip(code.tolist(), end(grid, stop).tolist(), strict=True))
+        self.filled = {(key, ends) for key, ends in self.filled if not low[key] <= ends <= high[key]}
+
+    def held(self, code: Places, start: Places, end_: Places) -> NDArray[np.bool_]:
+        """Tell which windows lay between records of their key before this call."""
         known = code < len(self.old_first)
         code = np.where(known, code, 0)
-        first, last = self.old_first[code], self.old_last[code]
-        held: NDArray[np.bool_] = known & (first < grid.start(k)) & (last >= end(grid, k)) & (end(grid, k) <= before)
+        held: NDArray[np.bool_] = known & (self.old_first[code] < start) & (self.old_last[code] >= end_)
         return held
 
 
-def _first_window(grid: Grid, frozen: int, lateness: int, origin: int | None) -> int:
-    """Return the first window that is not frozen, and whole to a query that came later."""
-    first = NEVER if frozen == NEVER else last_ended(grid, frozen - lateness) + 1
-    return first if origin is None else max(first, grid.high(origin) + 1)
+def _next_end(grid: Grid, watermark: int) -> int:
+    return int(end(grid, last_ended(grid, watermark) + 1))
 
 
-def grid_windows(
-    grid: Grid, ordered: Ordered, key_ends: Places, first: int, last: int
-) -> tuple[Places, Places, Places, Places]:
-    """Return the windows numbered from first to last that hold a record: key, number, range of cells.
+def _listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> list[Rows]:
+    """Return windows of a single key, looked up one by one, of all queries at once."""
+    cells = LookUp(ordered.start, int(ordered.start[-1]))
+    aligned = [r for r in ranges if r[0].window.length % r[0].window.pitch == 0 and r[0].window.steps == 1]
+    others = [r for r in ranges if r not in aligned] if len(aligned) < len(ranges) else []
+    found = []
+    if aligned:
+        # Where windows end, others of the query start: look up starts only, up to those of the last ends.
+        overlaps = np.array([p.window.length // p.window.pitch for p, _, _ in aligned])
+        query, starts, counts = _starts(aligned, overlaps)
+        places = cells.at_or_past(starts)
+        stop = np.cumsum(counts + overlaps)
+        kept = np.ones(len(starts), bool)
+        for overlap, last in zip(overlaps.tolist(), stop.tolist(), strict=True):
+            kept[last - overlap : last] = False
+        at = np.flatnonzero(kept)
+        ends = at + (overlaps[0] if len(overlaps) == 1 else np.repeat(overlaps, counts))
+        found.append((query[at], starts[at], starts[ends], places[at], places[ends]))
+    if others:
+        query, starts, counts = _starts(others, np.zeros(len(others), np.int64))
+        first = np.concatenate([np.arange(first, last + 1) for _, first, last in others])
+        pitches = np.repeat([p.window.pitch for p, _, _ in others], counts)
+        ends = first * pitches + np.repeat([p.window.first_end for p, _, _ in others], counts)
+        found.append((query, starts, ends, cells.at_or_past(starts), cells.at_or_past(ends)))
+    groups = []
+    for query, starts, ends, low, high in found:
+        rows = Rows(query, np.full(len(query), ordered.code[0]), starts, ends, None, None, low, high)
+        held = high > low
+        groups.append(rows if held.all() else rows.take(np.flatnonzero(held)))
+    return groups
+
+
+def _starts(ranges: list[tuple[PlannedQuery, int, int]], more: Places) -> tuple[Places, Places, Places]:
+    """Return query and start of the windows of ranges, with some more of each; and the counts without."""
+    counts = np.array([last - first + 1 for _, first, last in ranges])
+    lengths = counts + more
+    begins = np.array([first for _, first, _ in ranges]) - (np.cumsum(lengths) - lengths)
+    k = np.arange(int(lengths.sum())) + np.repeat(begins, lengths)
+    grids = [planned.window for planned, _, _ in ranges]
+    if any(grid.steps > 1 for grid in grids):
+        k //= np.repeat([grid.steps for grid in grids], lengths)
+    starts = k * np.repeat([grid.period for grid in grids], lengths)
+    starts += np.repeat([grid.offset for grid in grids], lengths)
+    return np.repeat([planned.number for planned, _, _ in ranges], lengths), starts, counts
+
+
+def _found_windows(planned: PlannedQuery, ordered: Ordered, key_ends: Places, first: int, last: int) -> Rows:
+    """Return the windows numbered from first to last that hold a record.
 
     Goes by cells, not by windows: each window is found at the first cell that it holds, so that silent
-    spells cost nothing. With a single key and few windows, they are looked up one by one.
+    spells cost nothing.
     """
-    starts = ordered.start
-    if ordered.code[0] == ordered.code[-1]:
-        first = max(first, grid.low(int(starts[0])))
-        last = min(last, grid.high(int(starts[-1])))
-        if last - first < len(starts):
-            k = np.arange(first, last + 1)
-            low = np.searchsorted(starts, grid.start(k))
-            high = np.searchsorted(starts, end(grid, k))
-            held = high > low
-            if not held.all():
-                k, low, high = k[held], low[held], high[held]
-            return np.full(len(k), ordered.code[0]), k, low, high
-    highest = grid.high(starts)
-    begin = grid.low(starts)
-    first, last = max(first, int(begin.min())), min(last, int(highest.max()))
+    grid: Grid = planned.window
+    highest, begin = grid.high(ordered.start), grid.low(ordered.start)
     same = ordered.code[1:] == ordered.code[:-1]
     begin[1:] = np.where(same, np.maximum(begin[1:], highest[:-1] + 1), begin[1:])
     begin = np.maximum(begin, first)
     counts = np.maximum(np.minimum(highest, last) - begin + 1, 0)
-    low = np.repeat(np.arange(len(starts)), counts)
+    low = np.repeat(np.arange(len(begin)), counts)
     k = np.arange(len(low)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[low]
+    ends = end(grid, k)
     high = np.empty(len(low), np.int64)
     if len(low):
-        loops.run("upper_cells", low, key_ends, starts, end(grid, k), high)
-    return ordered.code[low], k, low, high
+        loops.run("upper_cells", low, key_ends, ordered.start, ends, high)
+    query = np.full(len(low), planned.number)
+    return Rows(query, ordered.code[low], grid.start(k), ends, None, None, low, high)
 
 
-def _with_retractions(rows: Rows, gone: list[tuple[int, int, int]]) -> Rows:
+def _with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) -> Rows:
     code, start, end_ = (np.array(column, np.int64) for column in zip(*gone, strict=True))
     none = np.zeros(len(gone), np.int64)
     return Rows(
-        rows.planned,
+        np.append(rows.query, np.full(len(gone), number)),
         np.append(rows.code, code),
         np.append(rows.start, start),
         np.append(rows.end, end_),
@@ -454,7 +528,8 @@ def _count_windows(
     held = high > low
     code, k, low, high = code[held], k[held], low[held], high[held]
     change = np.where(end(grid, k) <= before[code], UPDATE, INSERT).astype(np.int8)
-    return Rows(planned, code, ordered.first[low], ordered.last[high - 1], k, change, low, high)
+    query = np.full(len(k), planned.number)
+    return Rows(query, code, ordered.first[low], ordered.last[high - 1], k, change, low, high)
 
 
 def _search(ordered: Ordered, code: Places, start: Places) -> Places:
@@ -469,15 +544,22 @@ def _search(ordered: Ordered, code: Places, start: Places) -> Places:
     return out
 
 
-def _outputs(groups: list[Rows]) -> Iterator[tuple[str, Aggregate, tuple[Any, ...], list[int]]]:
-    """Give each output column with its aggregate and the groups of rows that have just that."""
-    outputs: dict[tuple[Any, ...], tuple[Aggregate, list[int]]] = {}
-    for g, rows in enumerate(groups):
-        for column, aggregate in rows.planned.query.aggregates.items():
-            key = (column, aggregate, rows.planned.reads[column])
-            outputs.setdefault(key, (aggregate, []))[1].append(g)
-    for (column, _, reads), (aggregate, members) in outputs.items():
-        yield column, aggregate, reads, members
+def _joined(groups: list[Rows]) -> Rows:
+    """Return the rows of several groups, by query: within one, ranges of slices go forward."""
+    change = [np.zeros(len(r), np.int8) if r.change is None else r.change for r in groups]
+    rows = Rows(
+        np.concatenate([r.query for r in groups]),
+        np.concatenate([r.code for r in groups]),
+        np.concatenate([r.start for r in groups]),
+        np.concatenate([r.end for r in groups]),
+        None if groups[0].id is None else np.concatenate([r.id for r in groups if r.id is not None]),
+        np.concatenate(change),
+        np.concatenate([r.low for r in groups]),
+        np.concatenate([r.high for r in groups]),
+    )
+    if (rows.query[1:] >= rows.query[:-1]).all():
+        return rows
+    return rows.take(np.lexsort((rows.high, rows.low, rows.query)))
 
 
 class _Folds:
@@ -486,53 +568,79 @@ class _Folds:
     def __init__(
         self,
         store: AggregateStore,
-        how: Callable[[int, AggregateStore, Places, Places], How],
-        groups: list[Rows],
+        how: Callable[[int, AggregateStore, Places, Places, int], How],
+        rows: Rows,
     ) -> None:
         self.combines = 0
         self._store = store
         self._how = how
-        self._groups = groups
-        self._starts = np.cumsum([0] + [len(rows) for rows in groups])
-        self._filled = [np.flatnonzero(rows.high > rows.low) for rows in groups]
+        self._rows = rows
+        self._empty = rows.high == rows.low
+        self._any_empty = bool(self._empty.any())
+        self._queries = set(rows.query[np.append(True, rows.query[1:] != rows.query[:-1])].tolist())
+        self._places: dict[tuple[int, ...], Places] = {}
         self._states: dict[tuple[int, tuple[int, ...]], States] = {}
 
-    def of(self, members: list[int]) -> tuple[Places, Callable[[int], States]]:
-        """Return the places of the rows of some groups that are not empty, and their partials by field."""
-        places = np.concatenate([self._filled[g] + self._starts[g] for g in members])
-        return places, lambda number: self._folded(number, tuple(members))
+    def _of(self, numbers: tuple[int, ...]) -> NDArray[np.bool_] | None:
+        """Tell which rows are of these queries; None: all."""
+        if self._queries <= set(numbers):
+            return None
+        chosen = np.zeros(int(self._rows.query.max()) + 1, bool)
+        chosen[[n for n in numbers if n < len(chosen)]] = True
+        mine: NDArray[np.bool_] = chosen[self._rows.query]
+        return mine
 
-    def empty(self, members: list[int]) -> Places:
-        """Return the places of the rows of some groups that are empty windows."""
-        found = []
-        for g in members:
-            rows = self._groups[g]
-            found.append(np.flatnonzero((rows.high == rows.low) & (rows.change != RETRACT)) + self._starts[g])
-        return np.concatenate(found)
+    def places(self, numbers: tuple[int, ...]) -> Places:
+        """Return the rows of some queries that are not empty."""
+        if numbers not in self._places:
+            mine = self._of(numbers)
+            if self._any_empty:
+                mine = ~self._empty if mine is None else mine & ~self._empty
+            found = np.arange(len(self._rows)) if mine is None else np.flatnonzero(mine)
+            self._places[numbers] = found
+        return self._places[numbers]
 
-    def _folded(self, number: int, members: tuple[int, ...]) -> States:
-        if (number, members) not in self._states:
-            low = [self._groups[g].low[self._filled[g]] for g in members]
-            high = [self._groups[g].high[self._filled[g]] for g in members]
-            self._states[number, members] = self._fold(number, low, high)
-        return self._states[number, members]
+    def empty(self, numbers: tuple[int, ...]) -> Places:
+        """Return the rows of some queries that are empty windows."""
+        if not self._any_empty:
+            return np.empty(0, np.int64)
+        mine = self._of(numbers)
+        empty = self._empty if self._rows.change is None else self._empty & (self._rows.change != RETRACT)
+        return np.flatnonzero(empty if mine is None else empty & mine)
 
-    def _fold(self, number: int, low: list[Places], high: list[Places]) -> States:
-        lows, highs = np.concatenate(low), np.concatenate(high)
-        how = self._how(number, self._store, lows, highs)
-        if how != "slide" or len(low) == 1:
-            states, combines = self._store.fold(number, lows, highs, how)
-            self.combines = max(self.combines, combines)
-            return states
-        parts = []
-        total = 0
-        for some_low, some_high in zip(low, high, strict=True):  # ranges go forward within one query
-            if len(some_low):
-                states, combines = self._store.fold(number, some_low, some_high, how)
-                parts.append(states)
-                total += combines
-        self.combines = max(self.combines, total)
-        return np.concatenate(parts)
+    def of(self, numbers: tuple[int, ...], field_: int) -> States:
+        """Return a field's partials for the rows of some queries."""
+        if (field_, numbers) not in self._states:
+            at = self.places(numbers)
+            self._states[field_, numbers] = self._fold(field_, at)
+        return self._states[field_, numbers]
+
+    def _fold(self, number: int, at: Places) -> States:
+        rows, store = self._rows, self._store
+        whole = len(at) == len(rows)
+        low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
+        how = self._how(number, store, low, high, len(self._queries))
+        if how == "each":
+            states, combines = folds.each(store, number, low, high)
+        elif how == "prefix":
+            states, combines = store.folds.prefix(number, low, high)
+        elif how == "tree":
+            states, combines = store.folds.tree(number, low, high)
+        else:
+            states, combines = self._slide(number, query, low, high)
+        self.combines = max(self.combines, combines)
+        return states
+
+    def _slide(self, number: int, query: Places, low: Places, high: Places) -> tuple[States, int]:
+        """Fold with two stacks, query by query: ranges go forward within one."""
+        ends = [0, *(np.flatnonzero(query[1:] != query[:-1]) + 1).tolist(), len(query)]
+        parts, total = [], 0
+        for begin, stop in itertools.pairwise(ends):
+            ranges = (low[begin:stop], high[begin:stop])
+            states, combines = self._store.folds.slide(number, int(query[begin]), *ranges)
+            parts.append(states)
+            total += combines
+        return parts[0] if len(parts) == 1 else np.concatenate(parts), total
 
 
 def _answers(

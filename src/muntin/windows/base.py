@@ -75,7 +75,9 @@ class Query:
         if self.emit not in ("all", "on_change"):
             raise ValueError(f"emit is 'all' or 'on_change', not {self.emit!r}.")
         if self.emit_empty and self.window.family != "grid":
-            raise ValueError(f"emit_empty is for windows on a time grid; a {self.window.kind} is never empty.")
+            raise ValueError(
+                f"emit_empty is for windows on a time grid; a {self.window.kind} is never empty."
+            )
         if self.emit_partial and self.window.family != "count":
             raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
 

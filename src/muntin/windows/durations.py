@@ -68,7 +68,7 @@ class Duration:
             duration = cls(value, None, _parse(value, what))
         elif isinstance(value, datetime.timedelta):
             whole = (value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000
-            duration = cls(str(value), None, whole)
+            duration = cls(_written(whole), None, whole)
         elif hasattr(value, "__index__") and not isinstance(value, bool):
             duration = cls(str(operator.index(value)), operator.index(value), None)
         else:
@@ -102,7 +102,9 @@ class Duration:
                 f"{what} is {self.integer}, but the time column holds {clock}: say which unit, as in '10s'."
             )
         if self.nanoseconds % clock.nanoseconds:
-            raise ValueError(f"{what} is {self.text!r}, which is no whole number of ticks: times are {clock}.")
+            raise ValueError(
+                f"{what} is {self.text!r}, which is no whole number of ticks: times are {clock}."
+            )
         return self.nanoseconds // clock.nanoseconds
 
     def same_unit(self, other: Duration) -> bool:
@@ -131,6 +133,12 @@ def _parse(text: str, what: str) -> int:
     if not body:
         raise ValueError(f"{what} is an empty text: write '500ms', '10s', '5m', '2h' or '1d'.")
     return sign * total
+
+
+def _written(nanoseconds: int) -> str:
+    """Return a duration in the largest unit that divides it."""
+    unit = next(u for u, size in reversed(_UNITS.items()) if nanoseconds % size == 0)
+    return f"{nanoseconds // _UNITS[unit]}{unit}"
 
 
 def _unit(name: str) -> str | None:

@@ -23,6 +23,13 @@ class SlidingGrid:
     pitch: int
     offset: int
 
+    steps = 1
+
+    @property
+    def period(self) -> int:
+        """How far apart starts lie."""
+        return self.pitch
+
     @property
     def first_end(self) -> int:
         """Where window 0 ends."""
@@ -51,6 +58,12 @@ class CumulatingGrid:
 
     length: int
     pitch: int
+    offset = 0
+
+    @property
+    def period(self) -> int:
+        """How far apart starts lie."""
+        return self.length
 
     @property
     def steps(self) -> int:

@@ -5,19 +5,22 @@ from muntin.kernels.slots import combine, invert_oldest, load, store
 ENTRIES = ("scan", "between")
 
 
-def scan(states, out):
-    """Write the fold of all states up to each one."""
-    state = load(states, 0)
-    store(out, 0, state)
-    for j in range(1, len(states)):
-        state = combine(state, load(states, j))
+def scan(states, older, begin, end, out):
+    """Write the fold of each chain of states up to each one, from `begin` on; older[j] is the one before j."""
+    combines = 0
+    for j in range(begin, end):
+        state = load(states, j)
+        if older[j] >= 0:
+            state = combine(load(out, older[j]), state)
+            combines += 1
         store(out, j, state)
+    return combines
 
 
-def between(prefixes, low, high, out):
-    """Take ranges out of prefixes by the inverse."""
-    for w in range(len(low)):
-        state = load(prefixes, high[w] - 1)
-        if low[w] > 0:
-            state = invert_oldest(state, load(prefixes, low[w] - 1))
+def between(prefixes, newest, before, out):
+    """Take the states after `before` (if there is any) up to `newest` out of a prefix, by the inverse."""
+    for w in range(len(newest)):
+        state = load(prefixes, newest[w])
+        if before[w] >= 0:
+            state = invert_oldest(state, load(prefixes, before[w]))
         store(out, w, state)

@@ -44,34 +44,41 @@ def each_range(states, low, high, out):
         store(out, w, state)
 
 
-def slide_ranges(states, low, high, out, front):
-    """Fold ranges that never go back with two stacks: the front a suffix scan, the back a running state."""
+def slide_ranges(states, starts, keys, low, high, out, front, split, upto, back):
+    """Fold ranges that never go back with two stacks per key, which go on from call to call.
+
+    For each key, the front holds suffixes of the states that start before split[key]; the back is the
+    fold of those from there to upto[key]. Counts the combines.
+    """
     combines = 0
-    B = 0  # the front covers states up to here, the back goes on from here to `upto`
-    upto = 0
-    back = load(states, 0)
     for w in range(len(low)):
-        if low[w] >= B:
-            B = high[w]
-            upto = B
-            state = load(states, B - 1)
-            store(front, B - 1, state)
-            for j in range(B - 2, low[w] - 1, -1):
+        l = low[w]
+        h = high[w]
+        k = keys[l]
+        if starts[l] >= split[k]:  # the front is used up: what there is becomes the front
+            state = load(states, h - 1)
+            store(front, h - 1, state)
+            for j in range(h - 2, l - 1, -1):
                 state = combine(load(states, j), state)
                 store(front, j, state)
-            combines += B - 1 - low[w]
+            combines += h - 1 - l
+            split[k] = starts[h - 1] + 1
+            upto[k] = split[k]
             store(out, w, state)
             continue
-        for j in range(upto, high[w]):
-            if j == B:
-                back = load(states, j)
+        j = h
+        while j > l and starts[j - 1] >= upto[k]:
+            j -= 1
+        for i in range(j, h):
+            if upto[k] == split[k]:
+                store(back, k, load(states, i))
             else:
-                back = combine(back, load(states, j))
+                store(back, k, combine(load(back, k), load(states, i)))
                 combines += 1
-        upto = high[w]
-        state = load(front, low[w])
-        if upto > B:
-            state = combine(state, back)
+            upto[k] = starts[i] + 1
+        state = load(front, l)
+        if upto[k] > split[k]:
+            state = combine(state, load(back, k))
             combines += 1
         store(out, w, state)
     return combines

@@ -1,0 +1,551 @@
+"""The engine: slicer, slice manager, window manager and stores of one operator, in ticks and key numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.slicing import envelope, intake, loops, output, snapshot
+from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.slice_manager import SliceManager
+from muntin.slicing.slicer import Stretch
+from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Spans, Store, WindowManager
+from muntin.windows.base import Query
+from muntin.windows.durations import Clock
+from muntin.windows.grid import end
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the times of a batch are like."""
+
+    falls: int  # how often a time is less than the one before
+    low: int
+    high: int
+    late: bool  # whether a record is below the watermark
+
+
+class Engine:
+    """The running state of an operator, in ticks and key numbers."""
+
+    def __init__(
+        self,
+        queries: Sequence[tuple[str, Query]],
+        types: dict[str, pa.DataType],
+        time_type: pa.DataType,
+        clock: Clock,
+        *,
+        policy: str,
+        delay: int,
+        lateness: int,
+        tied: bool,
+        store: Store,
+    ) -> None:
+        self.types = dict(types)
+        self.time_type = time_type
+        self.policy = policy
+        self.delay = {"in_order": 0, "manual": -1}.get(policy, delay)  # -1: records do not move the watermark
+        self.lateness = lateness
+        self.watermark = NEVER
+        self.largest = NEVER
+        self.answer_types: dict[str, pa.DataType | None] = {}
+        self.plan = Plan(clock)
+        self._plan_answers(queries)
+        planned = self.plan.add(queries, None)
+        fields = {number: self._field(number) for number in self.plan.fields}
+        in_order = policy == "in_order" and not tied
+        self.slices = SliceManager(self.plan, fields, in_order=in_order, tied=tied, eager=store == "eager")
+        self.windows = WindowManager(self.plan, self.slices, lateness, store)
+        self._watch_empty(planned)
+        self._waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self._cells = 256  # with twice as many, it is time to let go of some
+
+    # ---- queries ----
+
+    def _plan_answers(self, queries: Iterable[tuple[str, Query]]) -> None:
+        """Find the type of each output column; one name must not have two."""
+        found = dict(self.answer_types)
+        for name, query in queries:
+            for column, aggregate in query.aggregates.items():
+                intake.check_types(aggregate, self.types)
+                kind = intake.answer_type(aggregate, self.types)
+                if found.get(column) not in (None, kind) and kind is not None:
+                    raise TypeError(
+                        f"column {column!r} would be {found[column]} for one query and {kind} for {name!r}; "
+                        "give them different names."
+                    )
+                found[column] = kind if kind is not None else found.get(column)
+        self.answer_types = found
+
+    def _field(self, number: int, *, nullable: bool = False) -> FieldPartials:
+        plan = self.plan.fields[number]
+        kinds = intake.kinds_of(plan, self.types)
+        return make_field(plan.field, plan.own, kinds, nullable=nullable)
+
+    def _watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
+        for query in planned:
+            if query.query.emit_empty:
+                self.windows.spans[query.number] = Spans()
+
+    def add(self, name: str, query: Query) -> None:
+        """Take up a query; its stream begins after the largest time so far."""
+        origin = None if self.largest == NEVER else self.largest
+        self._take_up(name, query, origin)
+
+    def _take_up(self, name: str, query: Query, origin: int | None) -> None:
+        if self._waiting or any(n not in self.types for a in query.aggregates.values() for n in a.columns):
+            query.window.resolved(self.plan.clock)
+            self._waiting.append((name, query, origin))  # the next batch will tell the types of its columns
+            return
+        self._plan_answers([(name, query)])
+        planned = self.plan.add([(name, query)], origin)
+        for number in self.plan.fields:
+            if number not in self.slices.fields:
+                self.slices.fields[number] = self._field(number)
+        self.slices.adapt()
+        self.windows.adapt()
+        self._watch_empty(planned)
+
+    def take_up(self, types: dict[str, pa.DataType]) -> None:
+        """Plan queries that read columns which no batch had to have before."""
+        if not self._waiting:
+            return
+        waiting, before = self._waiting, self.types
+        self.types, self._waiting = {**types, **self.types}, []
+        try:
+            for _, query, _ in waiting:
+                for aggregate in query.aggregates.values():
+                    intake.check_types(aggregate, self.types)
+            for name, query, origin in waiting:
+                self._take_up(name, query, origin)
+        except BaseException:
+            self.types, self._waiting = before, waiting
+            raise
+
+    def remove(self, name: str) -> None:
+        """Drop a query."""
+        if any(name == other for other, _, _ in self._waiting):
+            self._waiting = [waiting for waiting in self._waiting if waiting[0] != name]
+            return
+        gone = self.plan.remove(name)
+        self.slices.fields = {n: f for n, f in self.slices.fields.items() if n in self.plan.fields}
+        self.slices.adapt()
+        self.windows.adapt()
+        self.windows.spans.pop(gone.number, None)
+        kept = {column for planned in self.plan.queries for column in planned.query.aggregates}
+        self.answer_types = {column: kind for column, kind in self.answer_types.items() if column in kept}
+
+    # ---- records ----
+
+    def survey(self, times: Places) -> Survey:
+        """Look at the order of a batch's times."""
+        falls = loops.run("falls", times) if len(times) > 1 else 0
+        if not falls and times[0] >= self.watermark:
+            return Survey(0, int(times[0]), int(times[-1]), False)
+        low, high, late = loops.run("survey", times, self.watermark, self.delay)
+        return Survey(falls, low, high, late > 0)
+
+    def columns(self) -> set[str]:
+        """Return the columns that fields read."""
+        return {name for plan in self.plan.fields.values() for name in plan.field.columns}
+
+    def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
+        """Return what each field reads; fields that meet their first null go on in a form that can hold it."""
+        read = {name: intake.read_column(columns[name]) for name in self.columns()}
+        found = {}
+        for number, plan in self.plan.fields.items():
+            kinds = intake.kinds_of(plan, self.types)
+            partials = self.slices.fields[number]
+            if not isinstance(partials, CompiledField):
+                kinds = None
+            values = intake.read_values(plan, read, count, kinds)
+            found[number] = values
+            if isinstance(partials, CompiledField):
+                if values.kinds is None:
+                    self._widen(number, None)
+                elif values.valid is not None and not partials.nullable:
+                    self._widen(number, values.kinds)
+        return found
+
+    def _widen(self, number: int, kinds: tuple[str, ...] | None) -> None:
+        """Hold a field's partials in a form that knows nulls, or as objects."""
+        plan, old = self.plan.fields[number], self.slices.fields[number]
+        assert isinstance(old, CompiledField)
+        new = make_field(plan.field, plan.own, kinds, nullable=True)
+        self.slices.convert(number, old, new)
+
+    def process(
+        self,
+        times: Places,
+        codes: Places,
+        keys: int,
+        values: dict[int, Values],
+        tie: NDArray[np.generic] | None,
+        survey: Survey,
+    ) -> tuple[Emission, Places | None]:
+        """Take in records; return rows, and the places of records that were dropped."""
+        low, high = survey.low, survey.high
+        stretch = Stretch(times, codes, keys, values, survey.falls, low, high)
+        before = self.watermark
+        after = before if self.delay < 0 else max(before, high - self.delay)
+        emission = Emission()
+        dropped = None
+        if not survey.late:
+            self._absorb(stretch, tie, before, low < before)
+            self.largest, self.watermark = max(self.largest, high), after
+            self._emit(emission, before, after, before, low < before)
+            return emission, None
+        marks = np.empty(len(times), np.int64)
+        loops.run("watermarks", times, before, self.delay, marks)
+        in_time, behind, dropped = self._classify(stretch, marks)
+        on_time = stretch.take(in_time) if len(in_time) else None
+        touching = on_time is not None and on_time.low < before
+        self._absorb(on_time, tie if tie is None else tie[in_time], before, touching)
+        self.largest, self.watermark = max(self.largest, high), after
+        frozen = before
+        for group in self._freezes(behind, marks):
+            level = int(marks[group[0]])
+            rows = self.windows.grid_rows(before, after, frozen, level, True)
+            self._rows(emission, [(self.slices.grid, r) for r in rows])
+            frozen = max(frozen, level)
+            part = stretch.take(group)
+            self._see(part, marks[group])
+            self.slices.update(part, tie if tie is None else tie[group], overdue=True)
+        self._emit(emission, before, after, frozen, touching or len(behind) > 0)
+        return emission, dropped if len(dropped) else None
+
+    def _classify(self, stretch: Stretch, marks: Places) -> tuple[Places, Places, Places]:
+        """Return the places of records that all count, that only grids still want, and that are dropped."""
+        times = stretch.times
+        late = times < marks
+        if self.policy == "in_order":
+            return np.flatnonzero(~late), np.empty(0, np.int64), np.flatnonzero(late)
+        overdue = times < marks - self.lateness
+        at = np.flatnonzero(late)
+        dropped = at[~self._wanted(times[at], marks[at], overdue[at])]
+        kept = np.ones(len(times), bool)
+        kept[dropped] = False
+        return np.flatnonzero(~overdue & kept), np.flatnonzero(overdue & kept), dropped
+
+    def _wanted(self, times: Places, marks: Places, overdue: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which late records count for some query."""
+        wanted = np.zeros(len(times), bool)
+        for planned in self.plan.queries:
+            origin = NEVER if planned.origin is None else planned.origin
+            if planned.family == "grid":
+                last = planned.window.high(times)
+                ends = last * planned.window.pitch + planned.window.first_end
+                counts = (
+                    (ends > times) & (ends > marks - self.lateness) & (planned.window.start(last) > origin)
+                )
+            else:
+                counts = ~overdue & (times > origin)
+            wanted |= counts
+        return wanted
+
+    def _freezes(self, behind: Places, marks: Places) -> list[Places]:
+        """Split overdue records, in the order they came, where a window froze in between."""
+        slicer = self.slices.slicer
+        if not len(behind) or slicer is None or slicer.grid is None:
+            return []
+        levels = slicer.grid.floors(marks[behind] - self.lateness)
+        return np.split(behind, np.flatnonzero(levels[1:] != levels[:-1]) + 1)
+
+    def _absorb(
+        self, stretch: Stretch | None, tie: NDArray[np.generic] | None, before: int, touching: bool
+    ) -> None:
+        """Put records that count for all into slices, remembering the sessions that they may change."""
+        self._old_sessions = None
+        if stretch is None:
+            return
+        if touching and self.lateness and self.slices.sessions:
+            codes = np.unique(stretch.codes) if stretch.keys > 1 else np.zeros(1, np.int64)
+            self._old_sessions = self.windows.sessions_in_view(before, codes)
+        self._see(stretch)
+        self.slices.update(stretch, tie)
+
+    def _see(self, stretch: Stretch, marks: Places | None = None) -> None:
+        """Note the times of records that count for queries which report empty windows."""
+        codes = stretch.codes if stretch.keys > 1 else np.zeros(len(stretch), np.int64)
+        for planned in self.plan.of_family("grid"):
+            if planned.number in self.windows.spans:
+                seen = stretch.times > (NEVER if planned.origin is None else planned.origin)
+                if marks is not None:
+                    seen &= self._counts(planned, stretch.times, marks)
+                if seen.any():
+                    self.windows.spans[planned.number].see(codes[seen], stretch.times[seen])
+
+    def _counts(self, planned: PlannedQuery, times: Places, marks: Places) -> NDArray[np.bool_]:
+        """Tell which late records count for some window of a grid."""
+        grid = planned.window
+        last = grid.high(times)
+        ends = end(grid, last)
+        counts: NDArray[np.bool_] = (ends > times) & (ends > marks - self.lateness)
+        return counts if planned.origin is None else counts & (grid.start(last) > planned.origin)
+
+    # ---- rows ----
+
+    def advance(self, watermark: int) -> Emission:
+        """Move the watermark."""
+        emission = Emission()
+        self._old_sessions = None
+        before, self.watermark = self.watermark, watermark
+        self._emit(emission, before, watermark, before, False)
+        return emission
+
+    def finish(self) -> Emission:
+        """Move the watermark past all."""
+        emission = Emission()
+        self._old_sessions = None
+        before, self.watermark = self.watermark, FOREVER
+        self._emit(emission, before, FOREVER, before, False, final=True)
+        return emission
+
+    def _emit(
+        self, emission: Emission, before: int, after: int, frozen: int, late: bool, *, final: bool = False
+    ) -> None:
+        windows = self.windows
+        groups = [(self.slices.grid, rows) for rows in windows.grid_rows(before, after, frozen, None, late)]
+        for planned in self.plan.of_family("grid"):
+            if planned.query.emit_empty:
+                rows = windows.empty_rows(planned, before, after)
+                if rows is not None:
+                    groups.append((self.slices.grid, rows))
+        view = math.inf if final else after
+        if self.slices.sessions:
+            groups += windows.session_rows(before, view, self._old_sessions)
+        if self.slices.counts:
+            groups += windows.count_rows(view, final=final)
+        self._rows(emission, groups)
+        self.slices.settle()
+        for spans in windows.spans.values():
+            spans.settle()
+
+    def _rows(self, emission: Emission, groups: list[Any]) -> None:
+        if groups:
+            self.windows.emit(groups, emission)
+
+    def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
+        """Return rows as a table."""
+        labels = pa.array([planned.name for planned in self.plan.queries])
+        names = {planned.number: k for k, planned in enumerate(self.plan.queries)}
+        if not emission.count:
+            return self._empty_table(keys, labels)
+        order = output.row_order(emission)
+        answers = {}
+        for column in self.answer_types:
+            chunks = emission.answers.get(column)
+            data, missing = output.answer_column(chunks, emission.count) if chunks else (None, None)
+            if data is not None and order is not None:
+                data, missing = data[order], None if missing is None else missing[order]
+            answers[column] = (data, missing)
+        codes = output.joined(emission.code)
+        fixed = output.window_columns(emission, order, names, labels, self.time_type)
+        columns = dict(zip(keys.names, keys.values(codes if order is None else codes[order]), strict=True))
+        columns |= fixed
+        for column, (data, missing) in answers.items():
+            columns[column] = self._answer_column(column, data, missing, emission.count)
+        table = pa.table(columns)
+        kept = self._on_change(emission, order, answers)
+        if kept is not None:
+            table = table.filter(pa.array(kept))
+        self.windows.windows_emitted += table.num_rows
+        return table
+
+    def _answer_column(self, column: str, data: Any, missing: Any, count: int) -> pa.Array:
+        kind = self.answer_types[column]
+        if data is None:
+            return pa.nulls(count, kind or pa.null())
+        array = output.as_arrow(data, missing, kind)
+        if kind is None and not pa.types.is_null(array.type):
+            self.answer_types[column] = array.type
+        return array
+
+    def _empty_table(self, keys: KeyTable, labels: pa.Array) -> pa.Table:
+        codes = np.empty(0, np.int8)
+        columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
+        columns["query"] = output.coded(codes, labels)
+        columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
+        columns |= {name: pa.array([], pa.int64()) for name in ("window_id", "revision")}
+        columns["change"] = output.coded(codes, output.CHANGES)
+        columns |= {column: pa.array([], kind or pa.null()) for column, kind in self.answer_types.items()}
+        return pa.table(columns)
+
+    def _on_change(
+        self, emission: Emission, order: Places | None, answers: dict[str, Any]
+    ) -> NDArray[np.bool_] | None:
+        """Tell which rows to keep of queries that report only changes; None: all."""
+        watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
+        query, code = output.joined(emission.query), output.joined(emission.code)
+        if order is not None:
+            query, code = query[order], code[order]
+        rows = np.flatnonzero(np.isin(query, list(watched)))
+        if not len(rows):
+            return None
+        kept = np.ones(len(query), bool)
+        for i in rows.tolist():
+            planned = watched[int(query[i])]
+            values = tuple(_value(*answers[column], i) for column in planned.query.aggregates)
+            who = (planned.number, int(code[i]))
+            kept[i] = not _same(self.windows.previous.get(who), values)
+            self.windows.previous[who] = values
+        return kept
+
+    # ---- letting go ----
+
+    def breathe(self, keys: KeyTable) -> None:
+        """Let go of what is out of reach, once it may be half of all."""
+        if sum(store.count for store in self._stores()) > 2 * self._cells or len(keys) > 2 * self._cells:
+            self.let_go(keys)
+
+    def let_go(self, keys: KeyTable) -> None:
+        """Let go of all that no window to come can hold."""
+        self.slices.let_go(math.inf if self.watermark == FOREVER else self.watermark, self.lateness)
+        self.windows.let_go(self.watermark)
+        self._forget_keys(keys)
+        self._cells = max(256, self.slice_count(), len(keys))
+
+    def _forget_keys(self, keys: KeyTable) -> None:
+        """Forget keys without slices, if nothing of theirs must be remembered."""
+        remembering = self.slices.counts or self.windows.spans or self.windows.previous
+        if not keys.names or remembering:
+            return
+        stores = self._stores()
+        live = np.unique(np.concatenate([store.live_codes() for store in stores]))
+        if 2 * len(live) + 16 > len(keys):
+            return
+        codes = keys.retain(live)
+        for store in stores:
+            store.renumber(codes)
+        if self.slices.log is not None:
+            self.slices.log.keep(codes[self.slices.log.codes] >= 0)
+            self.slices.log.renumber(codes)
+        revisions = self.windows.revisions
+        self.windows.revisions = {
+            (q, int(codes[code]), *rest): revision
+            for (q, code, *rest), revision in revisions.items()
+            if codes[code] >= 0
+        }
+
+    def _stores(self) -> list[Any]:
+        return [*self.slices.time_stores(), *(slices.store for slices in self.slices.counts.values())]
+
+    def slice_count(self) -> int:
+        """Return the number of live slices, those of each key counted."""
+        return sum(store.slices for store in self._stores())
+
+    def records_kept(self) -> int:
+        """Return the number of records kept."""
+        kept = sum(len(slices.pending) for slices in self.slices.counts.values())
+        return kept + (len(self.slices.log) if self.slices.log is not None else 0)
+
+    def state_bytes(self) -> int:
+        """Return the bytes of slices and records."""
+        total = sum(store.nbytes for store in self._stores())
+        total += sum(slices.pending.nbytes for slices in self.slices.counts.values())
+        return total + (self.slices.log.nbytes if self.slices.log is not None else 0)
+
+    # ---- snapshots ----
+
+    def describe(self) -> dict[str, Any]:
+        """Return all that is not a table."""
+        windows = self.windows
+        return {
+            "watermark": self.watermark,
+            "largest": self.largest,
+            "plan": snapshot.describe_plan(self.plan, self.slices.fields),
+            "waiting": [[name, origin] for name, _, origin in self._waiting],
+            "answers": [[name, kind is not None] for name, kind in self.answer_types.items()],
+            "sessions": list(self.slices.sessions),
+            "counts": list(self.slices.counts),
+            "log": self.slices.log is not None,
+            "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
+            "previous": [[list(who), envelope.encode(values)] for who, values in windows.previous.items()],
+            "spans": [
+                [n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()
+            ],
+            "combines": [self.slices.update_combines, windows.final_combines, windows.windows_emitted],
+        }
+
+    def tables(self, keys: KeyTable) -> dict[str, pa.Table]:
+        """Return keys, slices and records."""
+        slices = self.slices
+        kinds = [(name, kind) for name, kind in self.answer_types.items() if kind is not None]
+        tables = {
+            "keys": pa.table(keys.table(), names=keys.names) if keys.names else pa.table({}),
+            "time": pa.schema([("time", self.time_type)]).empty_table(),
+            "answers": pa.schema(kinds).empty_table(),
+        }
+        if slices.grid is not None:
+            tables["grid"] = snapshot.dump_store(slices.grid)
+        for k, store in enumerate(slices.sessions.values()):
+            tables[f"session {k}"] = snapshot.dump_store(store)
+        for k, counts in enumerate(slices.counts.values()):
+            for name, table in snapshot.dump_counts(counts).items():
+                tables[f"count {k} {name}"] = table
+        if slices.log is not None:
+            tables["log"] = snapshot.dump_log(slices.log)
+        return tables
+
+    def load(self, described: dict[str, Any], tables: dict[str, pa.Table], queries: dict[str, Query]) -> None:
+        """Fill an engine without queries with the state of another."""
+        self.watermark, self.largest = described["watermark"], described["largest"]
+        snapshot.load_plan(self.plan, described["plan"], queries)
+        self._waiting = [(name, queries[name], origin) for name, origin in described["waiting"]]
+        known = {field.name: field.type for field in tables["answers"].schema}
+        self.answer_types = {name: known.get(name) for name, _ in described["answers"]}
+        forms = {int(number): form for number, form in described["plan"]["forms"].items()}
+        kinds = {}
+        for number, plan in self.plan.fields.items():
+            kinds[number] = None if forms[number] == "object" else intake.kinds_of(plan, self.types)
+            nullable = forms[number] == "nullable"
+            self.slices.fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
+        self.slices.adapt()
+        self.windows.adapt()
+        self._watch_empty(self.plan.queries)
+        self._load_slices(described, tables, kinds)
+        windows = self.windows
+        windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
+        windows.previous = {(who[0], who[1]): envelope.decode(v) for who, v in described["previous"]}
+        for number, first, last, filled in described["spans"]:
+            windows.spans[number].filled = {(code, ends) for code, ends in filled}
+            windows.spans[number].first = np.array(first, np.int64)
+            windows.spans[number].last = np.array(last, np.int64)
+            windows.spans[number].settle()
+        self.slices.update_combines, windows.final_combines, windows.windows_emitted = described["combines"]
+
+    def _load_slices(
+        self, described: dict[str, Any], tables: dict[str, pa.Table], kinds: dict[int, Any]
+    ) -> None:
+        slices = self.slices
+        if slices.grid is not None:
+            snapshot.load_store(slices.grid, tables["grid"])
+        for k, origin in enumerate(described["sessions"]):
+            snapshot.load_store(slices.sessions[origin], tables[f"session {k}"])
+        for k, origin in enumerate(described["counts"]):
+            parts = {name: tables[f"count {k} {name}"] for name in ("store", "pending", "positions")}
+            snapshot.load_counts(slices.counts[origin], parts, slices.fields, kinds)
+        if slices.log is not None:
+            snapshot.load_log(slices.log, tables["log"], slices.fields, kinds)
+
+
+def _value(data: Any, missing: Any, i: int) -> Any:
+    if data is None or (missing is not None and missing[i]):
+        return None
+    return data[i]
+
+
+def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
+    if old is None:
+        return False
+    return all(a is b or a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))
