@@ -6,7 +6,7 @@ import datetime
 import math
 import time as clock_time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import Absent
 from muntin.slicing import envelope, intake, output, snapshot
 from muntin.slicing.engine import Engine
+from muntin.slicing.explain import Explanation, explain
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.window_manager import NEVER, Emission, Store
+from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Store
 from muntin.windows.base import Query
 from muntin.windows.durations import LIMIT, Duration
 from muntin.windows.grid import plain
@@ -120,7 +121,9 @@ class WindowOperator:
     def _inputs(self) -> list[str]:
         """Return the value columns that queries read."""
         names = {n: None for _, query in self._queries for a in query.aggregates.values() for n in a.columns}
-        if self._engine is not None:  # a field that a removed query left may serve others, with all its columns
+        if (
+            self._engine is not None
+        ):  # a field that a removed query left may serve others, with all its columns
             names |= dict.fromkeys(self._engine.columns())
         return list(names)
 
@@ -189,11 +192,12 @@ class WindowOperator:
             self._pending_watermark = None
         self._schema.fix(types)
         codes = self._keys.encode([columns[name] for name in self._keys.names])
-        emission, dropped = engine.process(times, codes, len(self._keys), values, tie, survey)
+        rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)
         self._records_in += len(times)
+        engine.breathe(self._keys)
         if dropped is not None:
             self._drop(table, dropped)
-        return self._table(emission)
+        return rows
 
     def _drop(self, table: pa.Table, dropped: Places) -> None:
         if self._policy == "in_order" and not self._late_dropped:
@@ -219,7 +223,9 @@ class WindowOperator:
         ticks = _ticks(watermark, self._engine.time_type)
         if ticks < self._engine.watermark:
             raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
-        return self._table(self._engine.advance(ticks))
+        rows = self._engine.advance(ticks, self._keys)
+        self._engine.breathe(self._keys)
+        return rows
 
     def _hold_watermark(self, watermark: Any) -> None:
         """Keep a watermark until the first batch says what times are."""
@@ -240,9 +246,9 @@ class WindowOperator:
         """End the stream: return all windows that are still open. Afterwards only look, not process."""
         if self._finished:
             return self._nothing()
-        emission = self._engine.finish() if self._engine is not None else None
+        rows = self._nothing() if self._engine is None else self._engine.advance(FOREVER, self._keys)
         self._finished = True
-        return self._table(emission) if emission is not None else self._nothing()
+        return rows
 
     def _running(self) -> None:
         if self._finished:
@@ -296,6 +302,57 @@ class WindowOperator:
             updates,
             finals,
         )
+
+    def explain(self) -> Explanation:
+        """Return what was decided and why, as text that people can read; as_dict() has it as data.
+
+        >>> import muntin as mt
+        >>> op = mt.WindowOperator(mt.tumbling("1m").agg(avg=mt.mean("v")), time="ts", watermark="5s")
+        >>> print(str(op.explain()).splitlines()[0])
+        Stream: out of order (watermark 5s)
+        """
+        engine = self._engine
+        if engine is None:  # as if times were in the finest unit, and values floats
+            durations = [self._delay, self._lateness, *_durations(self._queries)]
+            plain_integers = any(d is not None and d.integer for d in durations)
+            kind = pa.int64() if plain_integers else pa.timestamp("ns")
+            engine = self._build(dict.fromkeys(self._inputs(), pa.float64()), kind)
+        watermark = self._policy if self._delay is None else str(self._delay)
+        return explain(engine, watermark, str(self._lateness), self._store)
+
+    def lookup(self, start: Any, end: Any, key: Any = None, *, name: str | None = None) -> pa.Table:
+        """Compute the aggregates of a query over the live slices between two times, now.
+
+        One row per key (or for one `key`) with window_start and window_end, the bounds that whole
+        slices cover: as much of the stretch as they can, never more. `name` may be left out where there is
+        one query.
+
+        >>> import muntin as mt
+        >>> op = mt.WindowOperator(mt.sliding(60, every=10).agg(n=mt.count()), time="ts")
+        >>> _ = op.process({"ts": [5, 15, 25, 27]})
+        >>> op.lookup(8, 30).to_pylist()
+        [{'window_start': 10, 'window_end': 30, 'n': 3}]
+        """
+        names = [other for other, _ in self._queries]
+        if name is None and len(names) > 1:
+            raise ValueError(f"say which query to look up: name= one of {', '.join(map(repr, names))}.")
+        name = names[0] if name is None else name
+        if name not in names:
+            raise KeyError(f"there is no query named {name!r}; there are {', '.join(map(repr, names))}.")
+        if self._engine is None:
+            return pa.table({})
+        bounds = (_ticks(bound, self._engine.time_type) for bound in (start, end))
+        code = None if key is None else self._code(key)
+        return self._engine.lookup(name, *bounds, code, self._keys)
+
+    def _code(self, key: Any) -> int:
+        values = key if isinstance(key, (tuple, list)) else (key,)
+        if len(values) != len(self._keys.names):
+            raise ValueError(f"a key has {len(self._keys.names)} value(s), not {len(values)}.")
+        types = self._keys.types or []
+        columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
+        code = self._keys.find(columns)
+        return -1 if code is None else code
 
     # ---- snapshots ----
 
@@ -399,15 +456,13 @@ class WindowOperator:
         return engine
 
     def _nothing(self) -> pa.Table:
-        return self._table(Emission())
+        return pa.table({}) if self._engine is None else self._engine.table(Emission(), self._keys)
 
-    def _table(self, emission: Emission) -> pa.Table:
-        engine = self._engine
-        if engine is None:
-            return pa.table({})
-        table = engine.table(emission, self._keys)
-        engine.breathe(self._keys)
-        return table
+
+def _durations(queries: Iterable[tuple[str, Query]]) -> Iterator[Duration]:
+    for _, query in queries:
+        if query.window.family != "count":
+            yield from (value for value in vars(query.window).values() if isinstance(value, Duration))
 
 
 def _as_queries(queries: Query | Iterable[Query]) -> list[Query]:

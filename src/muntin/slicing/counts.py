@@ -6,6 +6,7 @@ order. The rest is kept as records. Windows that are in view but may still chang
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -111,6 +112,13 @@ class CountSlices:
         first, last = stretch.times[begins], stretch.times[bounds[1:] - 1]
         store.add(Panes(codes[begins], starts[begins], first, last, np.diff(bounds), states))
         self.seen += np.bincount(codes, minlength=len(self.seen))
+
+    def copy(self) -> CountSlices:
+        """Return slices to be changed by themselves."""
+        twin = copy.copy(self)
+        twin.store, twin.pending = self.store.copy(), copy.copy(self.pending)
+        twin.seen, twin.viewed, twin.changed = self.seen.copy(), self.viewed.copy(), self.changed.copy()
+        return twin
 
     def let_go(self) -> None:
         """Let go of slices that no window to come can hold."""

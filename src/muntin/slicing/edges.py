@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,9 @@ from numpy.typing import NDArray
 from muntin.slicing import loops
 
 NEVER = -(2**62)  # before all times
-Progression = tuple[int, int, int]  # period, phase, origin: edges at phase + k * period that lie after the origin
+Progression = tuple[
+    int, int, int
+]  # period, phase, origin: edges at phase + k * period that lie after the origin
 
 
 class EdgeGrid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing import envelope, intake, loops, output, snapshot
-from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
+from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
-from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Spans, Store, WindowManager
+from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Rows, Spans, Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
 from muntin.windows.grid import end
@@ -58,6 +58,7 @@ class Engine:
         self.lateness = lateness
         self.watermark = NEVER
         self.largest = NEVER
+        self._nothing: pa.Table | None = None  # the table without rows
         self.answer_types: dict[str, pa.DataType | None] = {}
         self.plan = Plan(clock)
         self._plan_answers(queries)
@@ -68,6 +69,7 @@ class Engine:
         self.windows = WindowManager(self.plan, self.slices, lateness, store)
         self._watch_empty(planned)
         self._waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self._sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
         self._cells = 256  # with twice as many, it is time to let go of some
 
     # ---- queries ----
@@ -86,6 +88,7 @@ class Engine:
                     )
                 found[column] = kind if kind is not None else found.get(column)
         self.answer_types = found
+        self._nothing = None
 
     def _field(self, number: int, *, nullable: bool = False) -> FieldPartials:
         plan = self.plan.fields[number]
@@ -144,6 +147,7 @@ class Engine:
         self.windows.spans.pop(gone.number, None)
         kept = {column for planned in self.plan.queries for column in planned.query.aggregates}
         self.answer_types = {column: kind for column, kind in self.answer_types.items() if column in kept}
+        self._nothing = None
 
     # ---- records ----
 
@@ -157,17 +161,15 @@ class Engine:
 
     def columns(self) -> set[str]:
         """Return the columns that fields read."""
-        return {name for plan in self.plan.fields.values() for name in plan.field.columns}
+        return self.plan.columns()
 
     def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
         """Return what each field reads; fields that meet their first null go on in a form that can hold it."""
         read = {name: intake.read_column(columns[name]) for name in self.columns()}
         found = {}
         for number, plan in self.plan.fields.items():
-            kinds = intake.kinds_of(plan, self.types)
             partials = self.slices.fields[number]
-            if not isinstance(partials, CompiledField):
-                kinds = None
+            kinds = partials.kinds if isinstance(partials, CompiledField) else None
             values = intake.read_values(plan, read, count, kinds)
             found[number] = values
             if isinstance(partials, CompiledField):
@@ -188,12 +190,70 @@ class Engine:
         self,
         times: Places,
         codes: Places,
+        keys: KeyTable,
+        values: dict[int, Values],
+        tie: NDArray[np.generic] | None,
+        survey: Survey,
+    ) -> tuple[pa.Table, Places | None]:
+        """Take in records; return rows, and the places of records that were dropped."""
+        if len(times) == 1 and not survey.late and self._add_one(survey.low, int(codes[0]), values):
+            return self._empty(keys), None
+
+        def take_in() -> tuple[pa.Table, Places | None]:
+            emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
+            return self.table(emission, keys), dropped
+
+        return self._guarded(take_in, values)
+
+    def _add_one(self, t: int, code: int, values: dict[int, Values]) -> bool:
+        """Add a record to slices that are there already, if no window can end by it; tell whether it was so."""
+        after = self.watermark if self.delay < 0 else max(self.watermark, t - self.delay)
+        if (
+            t < self.watermark
+            or not self.windows.quiet_until(after)
+            or not self.slices.add_one(t, code, values)
+        ):
+            return False
+        self.largest, self.watermark = max(self.largest, t), after
+        return True
+
+    def _guarded(self, work: Callable[[], Any], values: dict[int, Values] | None = None) -> Any:
+        """Run what a user's function or an overflow may break off; if so, all is as it was before."""
+        if not self._risky(values or {}):
+            return work()
+        slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
+        try:
+            return work()
+        except BaseException:
+            self.slices.go_back(slices)
+            self.windows.go_back(windows)
+            self.watermark, self.largest = counters
+            raise
+
+    def _risky(self, values: dict[int, Values]) -> bool:
+        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
+        for number, plan in self.plan.fields.items():
+            if plan.own is not None or isinstance(self.slices.fields[number], ObjectField):
+                return True
+            if plan.field.part == "sum" and self.slices.fields[number].part.fields == ("i8", "i8"):  # type: ignore[attr-defined]
+                some = values.get(number)
+                if some is not None:
+                    column = some.columns[0]
+                    largest = max(int(column.max()), -int(column.min()))
+                    self._sum_bounds[number] = self._sum_bounds.get(number, 0) + largest * some.count
+                if self._sum_bounds.get(number, 0) >= 2**62:
+                    return True
+        return False
+
+    def _process(
+        self,
+        times: Places,
+        codes: Places,
         keys: int,
         values: dict[int, Values],
         tie: NDArray[np.generic] | None,
         survey: Survey,
     ) -> tuple[Emission, Places | None]:
-        """Take in records; return rows, and the places of records that were dropped."""
         low, high = survey.low, survey.high
         stretch = Stretch(times, codes, keys, values, survey.falls, low, high)
         before = self.watermark
@@ -241,16 +301,10 @@ class Engine:
         """Tell which late records count for some query."""
         wanted = np.zeros(len(times), bool)
         for planned in self.plan.queries:
-            origin = NEVER if planned.origin is None else planned.origin
             if planned.family == "grid":
-                last = planned.window.high(times)
-                ends = last * planned.window.pitch + planned.window.first_end
-                counts = (
-                    (ends > times) & (ends > marks - self.lateness) & (planned.window.start(last) > origin)
-                )
+                wanted |= self._counts(planned, times, marks)
             else:
-                counts = ~overdue & (times > origin)
-            wanted |= counts
+                wanted |= ~overdue & (times > (NEVER if planned.origin is None else planned.origin))
         return wanted
 
     def _freezes(self, behind: Places, marks: Places) -> list[Places]:
@@ -295,21 +349,17 @@ class Engine:
 
     # ---- rows ----
 
-    def advance(self, watermark: int) -> Emission:
-        """Move the watermark."""
-        emission = Emission()
-        self._old_sessions = None
-        before, self.watermark = self.watermark, watermark
-        self._emit(emission, before, watermark, before, False)
-        return emission
+    def advance(self, watermark: int, keys: KeyTable) -> pa.Table:
+        """Move the watermark; FOREVER ends the stream."""
 
-    def finish(self) -> Emission:
-        """Move the watermark past all."""
-        emission = Emission()
-        self._old_sessions = None
-        before, self.watermark = self.watermark, FOREVER
-        self._emit(emission, before, FOREVER, before, False, final=True)
-        return emission
+        def move() -> pa.Table:
+            emission = Emission()
+            self._old_sessions = None
+            before, self.watermark = self.watermark, watermark
+            self._emit(emission, before, watermark, before, False, final=watermark == FOREVER)
+            return self.table(emission, keys)
+
+        return self._guarded(move)
 
     def _emit(
         self, emission: Emission, before: int, after: int, frozen: int, late: bool, *, final: bool = False
@@ -337,10 +387,10 @@ class Engine:
 
     def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
         """Return rows as a table."""
+        if not emission.count:
+            return self._empty(keys)
         labels = pa.array([planned.name for planned in self.plan.queries])
         names = {planned.number: k for k, planned in enumerate(self.plan.queries)}
-        if not emission.count:
-            return self._empty_table(keys, labels)
         order = output.row_order(emission)
         answers = {}
         for column in self.answer_types:
@@ -369,9 +419,16 @@ class Engine:
         array = output.as_arrow(data, missing, kind)
         if kind is None and not pa.types.is_null(array.type):
             self.answer_types[column] = array.type
+            self._nothing = None
         return array
 
-    def _empty_table(self, keys: KeyTable, labels: pa.Array) -> pa.Table:
+    def _empty(self, keys: KeyTable) -> pa.Table:
+        if self._nothing is None:
+            self._nothing = self._empty_table(keys)
+        return self._nothing
+
+    def _empty_table(self, keys: KeyTable) -> pa.Table:
+        labels = pa.array([planned.name for planned in self.plan.queries])
         codes = np.empty(0, np.int8)
         columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
         columns["query"] = output.coded(codes, labels)
@@ -401,6 +458,39 @@ class Engine:
             self.windows.previous[who] = values
         return kept
 
+    def lookup(self, name: str, start: int, end_: int, code: int | None, keys: KeyTable) -> pa.Table:
+        """Return the aggregates of a query over the live slices that lie between two times, by key."""
+        (planned,) = [p for p in self.plan.queries if p.name == name] or [None]
+        if planned is None or planned.family == "count":
+            raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
+        store = self.slices.grid if planned.family == "grid" else self.slices.sessions[planned.origin]
+        assert store is not None and self.slices.slicer is not None
+        if planned.family == "grid" and self.slices.slicer.grid is not None:
+            edges = self.slices.slicer.grid
+            start = max(start, self.slices.dropped_before)
+            start = start if edges.floor(start) == start else edges.next(start)
+            end_ = max(start, edges.floor(end_))
+        ordered = store.ordered()
+        last = ordered.last if planned.family == "session" else ordered.start
+        chosen = (ordered.start >= start) & (last < end_)
+        if code is not None:
+            chosen &= ordered.code == code
+        at = np.flatnonzero(chosen)
+        emission = Emission()
+        if len(at):
+            low = at[np.append(True, np.diff(at) + np.diff(ordered.code[at]) != 1)]
+            high = at[np.append(np.diff(at) + np.diff(ordered.code[at]) != 1, True)] + 1
+            bounds = [np.full(len(low), start), np.full(len(low), end_)]
+            if planned.family == "session":
+                bounds = [ordered.first[low], ordered.last[high - 1]]
+            query = np.full(len(low), planned.number)
+            rows = Rows(query, ordered.code[low], *bounds, None, None, low, high)
+            self.windows.emit([(store, rows)], emission)
+        emitted = self.windows.windows_emitted
+        table = self.table(emission, keys)
+        self.windows.windows_emitted = emitted
+        return table.select([*keys.names, "window_start", "window_end", *planned.query.aggregates])
+
     # ---- letting go ----
 
     def breathe(self, keys: KeyTable) -> None:
@@ -410,7 +500,7 @@ class Engine:
 
     def let_go(self, keys: KeyTable) -> None:
         """Let go of all that no window to come can hold."""
-        self.slices.let_go(math.inf if self.watermark == FOREVER else self.watermark, self.lateness)
+        self.slices.let_go(self.watermark, self.lateness)
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
         self._cells = max(256, self.slice_count(), len(keys))
@@ -421,7 +511,7 @@ class Engine:
         if not keys.names or remembering:
             return
         stores = self._stores()
-        live = np.unique(np.concatenate([store.live_codes() for store in stores]))
+        live = np.unique(np.concatenate([np.empty(0, np.int64), *(store.live_codes() for store in stores)]))
         if 2 * len(live) + 16 > len(keys):
             return
         codes = keys.retain(live)

@@ -22,6 +22,7 @@ from muntin.algebra.parts import Part
 
 States = NDArray[Any]
 Places = NDArray[np.int64]
+_NO_FLAGS = np.ones(1, bool)
 ABSENT = Absent("ABSENT")  # what an object field holds where there is no value
 
 
@@ -59,6 +60,10 @@ class FieldPartials(ABC):
     @abstractmethod
     def of_panes(self, values: Values, pane: Places, count: int) -> States:
         """Return the partials of panes, record i being in pane[i]."""
+
+    @abstractmethod
+    def add_one(self, values: Values, states: States, at: int) -> None:
+        """Put a single record behind the state at a place."""
 
     @abstractmethod
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
@@ -113,6 +118,7 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
                 partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
                 part,
                 None if nullable else _REDUCTIONS.get((field.part, *kinds)),
+                kinds=kinds,
                 nullable=nullable,
                 invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
                 checked=own is not None and "i8" in kinds,
@@ -138,10 +144,12 @@ class CompiledField(FieldPartials):
         part: Part | None,
         reduce: Callable[[Values, Places, States], None] | None,
         *,
+        kinds: Kinds,
         nullable: bool,
         invertible: bool,
         checked: bool,
     ) -> None:
+        self.kinds = kinds
         self.kernel = instantiate("slices")
         self.part = part
         self.nullable = nullable
@@ -163,14 +171,24 @@ class CompiledField(FieldPartials):
             with np.errstate(all="ignore"):  # infinity and NaN are values like others
                 self._reduce(values, bounds, out)
         else:
-            self.kernel.run("segments", values.columns, _valid(values), bounds, out)
+            self.kernel.run("segments", values.columns, self._flags(values), bounds, out)
         return out
 
     def of_panes(self, values: Values, pane: Places, count: int) -> States:
         """Return the partials of panes, record i being in pane[i]."""
         out = self.allocate(count)
-        self.kernel.run("scatter", values.columns, _valid(values), pane, np.ones(count, bool), out)
+        self.kernel.run("scatter", values.columns, self._flags(values), pane, np.ones(count, bool), out)
         return out
+
+    def _flags(self, values: Values) -> NDArray[np.bool_]:
+        """Return which records have a value; kernels look only where there may be nulls."""
+        if values.valid is not None:
+            return values.valid
+        return np.ones(values.count, bool) if self.nullable else _NO_FLAGS
+
+    def add_one(self, values: Values, states: States, at: int) -> None:
+        """Put a single record behind the state at a place."""
+        self.kernel.run("add_one", values.columns, self._flags(values), states, at)
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
@@ -303,12 +321,6 @@ class CompiledField(FieldPartials):
         return out
 
 
-def _valid(values: Values) -> NDArray[np.bool_]:
-    if values.valid is not None:
-        return values.valid
-    return np.ones(values.count, bool)
-
-
 class ObjectField(FieldPartials):
     """Partials of any kind, folded in Python."""
 
@@ -342,6 +354,11 @@ class ObjectField(FieldPartials):
             if valid is None or valid[i]:
                 out[p] = self._combine(out[p], self.algebra.lift(*(column[i] for column in columns)))
         return out
+
+    def add_one(self, values: Values, states: States, at: int) -> None:
+        """Put a single record behind the state at a place."""
+        if values.valid is None or values.valid[0]:
+            states[at] = self._combine(states[at], self.algebra.lift(*(c[0] for c in values.columns)))
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""

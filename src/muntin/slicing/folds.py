@@ -218,6 +218,11 @@ class Folds:
         for trees in self._trees.values():
             trees.touch(at, count)
 
+    def touch_one(self, at: int, code: int, start: int, count: int) -> None:
+        """Take note that one cell has changed."""
+        if self._prefixes or self._stacks or self._trees:
+            self.touch(np.array([at]), np.array([code]), np.array([start]), count)
+
     def take(self, places: Places) -> None:
         """Follow cells to other places: some are gone, the others keep their order."""
         for prefixes in self._prefixes.values():

@@ -114,6 +114,10 @@ class Plan:
             numbers.append(known[plan.identity])
         return [tuple((numbers[k], component) for k, component in reads) for reads in fusion.reads]
 
+    def columns(self) -> set[str]:
+        """Return the columns that fields read."""
+        return {name for plan in self.fields.values() for name in plan.field.columns}
+
     def of_family(self, family: str) -> list[PlannedQuery]:
         """Return the queries of a family."""
         if family not in self._families:

@@ -83,7 +83,7 @@ class RecordLog:
 
     def settle(self) -> None:
         """Forget which records are fresh."""
-        self.fresh[:] = False
+        self.fresh = np.zeros(len(self), bool)
 
     def _take(self, at: Places) -> None:
         self.times, self.codes = self.times[at], self.codes[at]

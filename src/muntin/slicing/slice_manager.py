@@ -6,18 +6,21 @@ apart; count windows have slices by position. A batch is cut once for grids and 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.counts import CountSlices
-from muntin.slicing.edges import NEVER
-from muntin.slicing.fields import CompiledField, FieldPartials, converted
+from muntin.slicing.edges import NEVER, EdgeGrid
+from muntin.slicing.fields import CompiledField, FieldPartials, Values, converted
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.records import RecordLog, canonical
 from muntin.slicing.slicer import StreamSlicer, Stretch
 from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.workload import Decisions, characteristics, decide, together
 
 Places = NDArray[np.int64]
 Ties = NDArray[np.generic] | None
@@ -46,13 +49,17 @@ class SliceManager:
         self.counts: dict[Origin, CountSlices] = {}
         self.log: RecordLog | None = None
         self.slicer: StreamSlicer | None = None
+        self.decisions: dict[int, Decisions] = {}  # by query
         self.update_combines = 0
+        self.dropped_before = NEVER  # slices of grids that start before this are gone
+        self._kept_edges: EdgeGrid | None = None
         self.adapt()
 
     # ---- queries come and go ----
 
     def adapt(self) -> None:
         """Match slices to the queries of the plan: make and drop stores, cut at other edges, merge slices."""
+        self.decisions = {planned.number: self._decide(planned) for planned in self.plan.queries}
         grids = self.plan.of_family("grid")
         sessions = self._by_origin("session")
         counts = self._by_origin("count")
@@ -62,6 +69,12 @@ class SliceManager:
             for planned in grids
             for p in planned.window.progressions()
         ]
+        starts = [
+            (*planned.window.progressions()[0], NEVER if planned.origin is None else planned.origin)
+            for planned in grids
+        ]
+        only_starts = all(self.decisions[planned.number].cut_at == "starts" for planned in grids)
+        self._kept_edges = EdgeGrid(starts) if grids and only_starts and set(starts) != set(edges) else None
         self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
         self.grid = self._adapted(self.grid, grids) if grids else None
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
@@ -74,9 +87,18 @@ class SliceManager:
         self.counts = {origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()}
         self._adapt_log()
         if self.eager:
-            for store in self.time_stores():
-                compiled = {n: p for n, p in store.fields.items() if isinstance(p, CompiledField)}
-                store.folds.keep_trees(compiled)
+            self._keep_trees()
+
+    def _keep_trees(self) -> None:
+        for store in self.time_stores():
+            compiled = {n: p for n, p in store.fields.items() if isinstance(p, CompiledField)}
+            store.folds.keep_trees(compiled)
+
+    def _decide(self, planned: PlannedQuery) -> Decisions:
+        aggregates = planned.query.aggregates.values()
+        return together(
+            decide(characteristics(planned.query.window, a, in_order=self.in_order)) for a in aggregates
+        )
 
     def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:
         found: dict[Origin, list[PlannedQuery]] = {}
@@ -96,7 +118,8 @@ class SliceManager:
     def _adapted_counts(self, origin: Origin, queries: list[PlannedQuery]) -> CountSlices:
         slices = self.counts.get(origin)
         if slices is None:
-            slices = CountSlices(self._partials(queries), in_order=self.in_order, tied=self.tied)
+            keeps = any(self.decisions[planned.number].keep_records for planned in queries)
+            slices = CountSlices(self._partials(queries), in_order=not keeps, tied=self.tied)
         else:
             slices.store.set_fields(self._partials(queries))
             slices.pending.set_fields(self._partials(queries))
@@ -105,10 +128,10 @@ class SliceManager:
         return slices
 
     def _adapt_log(self) -> None:
-        """Keep records where an order that may be lost matters (Figure 4)."""
+        """Keep records where the decision trees ask for them: an order that may be lost matters."""
         queries = [*self.plan.of_family("grid"), *self.plan.of_family("session")]
         ordered = [n for n in Plan.fields_of(queries) if not self.plan.fields[n].commutative]
-        if self.in_order or not ordered:
+        if not any(self.decisions[planned.number].keep_records for planned in queries):
             self.log = None
         elif self.log is None:
             self.log = RecordLog(ordered)
@@ -132,6 +155,22 @@ class SliceManager:
                 part, ties = _after(stretch, tie, origin)
                 if len(part):
                     slices.add(part, ties)
+
+    def add_one(self, t: int, code: int, values: Mapping[int, Values]) -> bool:
+        """Add a record to cells that are there already; tell whether all were."""
+        if self.log is not None or self.counts or self.eager or any(o is not None for o in self.sessions):
+            return False
+        cells = []
+        if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
+            cells.append((self.grid, self.grid.latest_cell(code, self.slicer.grid.floor(t))))
+        for store in self.sessions.values():
+            cells.append((store, store.latest_run(code, t, self.gap(None))))
+        if any(at < 0 for _, at in cells):
+            return False
+        for store, at in cells:
+            store.add_one(at, t, values)
+        self.update_combines += len(cells)
+        return True
 
     def _update_time_slices(self, stretch: Stretch, overdue: bool) -> None:
         assert self.slicer is not None
@@ -189,6 +228,25 @@ class SliceManager:
             if number in store.fields:
                 store.convert(number, new, converted(old, new, store.states(number)))
 
+    # ---- going back ----
+
+    def saved(self) -> dict[str, Any]:
+        """Return a copy of what a call may change."""
+        return {
+            "grid": None if self.grid is None else self.grid.copy(),
+            "sessions": {origin: store.copy() for origin, store in self.sessions.items()},
+            "counts": {origin: slices.copy() for origin, slices in self.counts.items()},
+            "log": copy.copy(self.log),
+            "update_combines": self.update_combines,
+            "dropped_before": self.dropped_before,
+        }
+
+    def go_back(self, saved: dict[str, Any]) -> None:
+        """Be as when this was saved."""
+        vars(self).update(saved)
+        if self.eager:
+            self._keep_trees()
+
     # ---- letting go ----
 
     def settle(self) -> None:
@@ -202,16 +260,19 @@ class SliceManager:
         """Return the stores of grids and sessions."""
         return [*([self.grid] if self.grid is not None else []), *self.sessions.values()]
 
-    def let_go(self, watermark: float, lateness: int) -> None:
+    def let_go(self, watermark: int, lateness: int) -> None:
         """Let go of slices and records that no window to come can hold."""
         reach = watermark - lateness
         needed = []
         if self.grid is not None:
             longest = max(planned.window.length for planned in self.plan.of_family("grid"))
             starts = self.grid.column("start")
-            self.grid.keep(
-                starts.astype(float) + longest > reach if np.isinf(reach) else starts + longest > reach
-            )
+            # Ends of windows matter until they have passed: where nothing comes late, only starts remain edges.
+            if self._kept_edges is not None and self.grid.count:
+                self.grid.recut(self._kept_edges.floors(starts))
+                starts = self.grid.column("start")
+            self.grid.keep(starts > reach - longest)
+            self.dropped_before = max(self.dropped_before, reach - longest + 1)
             needed.append((self.grid, True))
         for origin, store in self.sessions.items():
             widest = max(p.window for p in self.plan.of_family("session") if p.origin == origin)
@@ -223,7 +284,7 @@ class SliceManager:
             self._let_go_records(needed)
 
     @staticmethod
-    def _let_go_sessions(store: AggregateStore, gap: int, reach: float) -> None:
+    def _let_go_sessions(store: AggregateStore, gap: int, reach: int) -> None:
         """Let go of the runs of sessions that no record can join any more."""
         ordered = store.ordered()
         if not len(ordered):

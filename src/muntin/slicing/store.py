@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import loops
-from muntin.slicing.fields import FieldPartials, States
+from muntin.slicing.fields import FieldPartials, States, Values
 from muntin.slicing.folds import Folds
 
 Places = NDArray[np.int64]
@@ -133,6 +133,31 @@ class AggregateStore:
             return np.unique(at[behind]) if behind.any() else at[:0]
         touched = np.unique(np.concatenate([at[behind], kept]))
         return touched[self.column("rows")[touched] > 0]
+
+    def latest_cell(self, code: int, start: int) -> int:
+        """Return a key's latest cell, if it has this start; else -1."""
+        at = int(self._latest[code]) if code < len(self._latest) else -1
+        return at if at >= 0 and self._columns["start"][at] == start else -1
+
+    def latest_run(self, code: int, t: int, gap: int) -> int:
+        """Return a key's latest run, if a record at t joins it and no other; else -1."""
+        at = int(self._latest[code]) if code < len(self._latest) else -1
+        if at < 0 or not self._columns["first"][at] <= t <= self._columns["last"][at] + gap:
+            return -1
+        return at
+
+    def add_one(self, at: int, t: int, values: Mapping[int, Values]) -> None:
+        """Put a record into a cell."""
+        columns = self._columns
+        columns["rows"][at] += 1
+        if t < columns["first"][at]:
+            columns["first"][at] = t
+        if t > columns["last"][at]:
+            columns["last"][at] = t
+        for number, partials in self.fields.items():
+            partials.add_one(values[number], self._states[number], at)
+        self._changed()
+        self.folds.touch_one(at, int(columns["code"][at]), int(columns["start"][at]), self.count)
 
     def _merge_cells(self, number: int, partials: FieldPartials, into: int, out_of: int) -> None:
         """Merge the older cell `out_of` with the newer one `into`, which stays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,10 +88,35 @@ class WindowManager:
         self.previous: dict[tuple[int, int], tuple[Any, ...]] = {}  # for emit="on_change"
         self.spans: dict[int, Spans] = {}  # for emit_empty, by query
         self._next_end = NEVER  # before this, no window on a grid ends
+        self._next_sessions: dict[int, int] = {}  # up to this, no session of a query comes into view
+        self.adapt()
 
     def adapt(self) -> None:
         """Follow a change of the queries."""
-        self._next_end = NEVER
+        self._next_end = NEVER if self.plan.of_family("grid") else FOREVER
+        self._next_sessions = {planned.number: NEVER for planned in self.plan.of_family("session")}
+
+    def quiet_until(self, watermark: int) -> bool:
+        """Tell whether no window can come into view up to a watermark, nor one that is empty."""
+        if self.spans or watermark >= self._next_end:
+            return False
+        return all(watermark <= end for end in self._next_sessions.values())
+
+    def saved(self) -> dict[str, Any]:
+        """Return a copy of what a call may change."""
+        return {
+            "revisions": dict(self.revisions),
+            "previous": dict(self.previous),
+            "spans": {number: spans.copy() for number, spans in self.spans.items()},
+            "final_combines": self.final_combines,
+            "windows_emitted": self.windows_emitted,
+            "_next_end": NEVER,
+            "_next_sessions": dict.fromkeys(self._next_sessions, NEVER),
+        }
+
+    def go_back(self, saved: dict[str, Any]) -> None:
+        """Be as when this was saved."""
+        vars(self).update(saved)
 
     # ---- windows on a grid ----
 
@@ -199,9 +225,16 @@ class WindowManager:
         """Return sessions that came into view, changed or went; `old` has those that may have."""
         found = []
         for planned in self.plan.of_family("session"):
+            if old is None and after <= self._next_sessions[planned.number]:
+                continue
             store = self.slices.sessions[planned.origin]
             fresh, code, start, end_, low, high = self._sessions(planned, store.ordered())
             shown = end_ < after
+            left = end_[~shown]
+            # A session may only get longer, and a new one ends past the watermark.
+            self._next_sessions[planned.number] = (
+                int(left.min()) if len(left) else _past(after, planned.window)
+            )
             fresh_view = shown & (end_ >= before)
             change = np.zeros(len(code), np.int8)
             emitted = fresh_view
@@ -372,6 +405,13 @@ class Spans:
         np.minimum.at(self.first, codes, times)
         np.maximum.at(self.last, codes, times)
 
+    def copy(self) -> Spans:
+        """Return spans to be changed by themselves."""
+        twin = Spans()
+        twin.first, twin.last = self.first.copy(), self.last.copy()
+        twin.old_first, twin.old_last, twin.filled = self.old_first, self.old_last, set(self.filled)
+        return twin
+
     def fill(self, rows: Rows, number: int) -> None:
         """Take in windows with records that are emitted."""
         at = np.flatnonzero((rows.query == number) & (rows.high > rows.low))
@@ -422,6 +462,10 @@ class Spans:
         code = np.where(known, code, 0)
         held: NDArray[np.bool_] = known & (self.old_first[code] < start) & (self.old_last[code] >= end_)
         return held
+
+
+def _past(watermark: float, gap: int) -> int:
+    return NEVER if watermark == math.inf else int(watermark) + gap
 
 
 def _next_end(grid: Grid, watermark: int) -> int:

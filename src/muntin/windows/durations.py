@@ -135,6 +135,15 @@ def _parse(text: str, what: str) -> int:
     return sign * total
 
 
+def in_words(ticks: int, clock: Clock) -> str:
+    """Return a number of ticks as a duration that people read.
+
+    >>> in_words(90_000, Clock(10**6)), in_words(5, Clock(None))
+    ('90s', '5')
+    """
+    return str(ticks) if clock.nanoseconds is None else _written(ticks * clock.nanoseconds)
+
+
 def _written(nanoseconds: int) -> str:
     """Return a duration in the largest unit that divides it."""
     unit = next(u for u, size in reversed(_UNITS.items()) if nanoseconds % size == 0)

@@ -2,7 +2,7 @@
 
 from muntin.kernels.slots import combine, lift, load, lower, store
 
-ENTRIES = ("segments", "scatter", "merge", "each_range", "slide_ranges", "finish")
+ENTRIES = ("segments", "scatter", "add_one", "merge", "each_range", "slide_ranges", "finish")
 
 
 def segments(columns, valid, bounds, states):
@@ -24,6 +24,11 @@ def scatter(columns, valid, at, blank, states):
         else:
             state = combine(load(states, p), state)
         store(states, p, state)
+
+
+def add_one(columns, valid, states, at):
+    """Put the first record behind a state."""
+    store(states, at, combine(load(states, at), lift(columns, valid, 0)))
 
 
 def merge(states, at, blank, others):
