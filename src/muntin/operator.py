@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
 from muntin.slicing import envelope, intake, output, snapshot
+from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
 from muntin.slicing.explain import Explanation, explain
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Store
+from muntin.slicing.rows import FOREVER, Emission
+from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
 from muntin.windows.durations import LIMIT, Duration
 from muntin.windows.grid import plain

@@ -12,12 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing import envelope, intake, loops, output, snapshot
+from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.rows import FOREVER, Emission, Rows
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
-from muntin.slicing.window_manager import FOREVER, NEVER, Emission, Rows, Spans, Store, WindowManager
+from muntin.slicing.spans import Spans
+from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
 from muntin.windows.grid import end
@@ -112,6 +115,7 @@ class Engine:
             return
         self._plan_answers([(name, query)])
         planned = self.plan.add([(name, query)], origin)
+        self._nothing = None
         for number in self.plan.fields:
             if number not in self.slices.fields:
                 self.slices.fields[number] = self._field(number)
@@ -389,10 +393,9 @@ class Engine:
         """Return rows as a table."""
         if not emission.count:
             return self._empty(keys)
-        labels = pa.array([planned.name for planned in self.plan.queries])
-        names = {planned.number: k for k, planned in enumerate(self.plan.queries)}
+        schema = self._empty(keys).schema
         order = output.row_order(emission)
-        answers = {}
+        answers: dict[str, Any] = {}
         for column in self.answer_types:
             chunks = emission.answers.get(column)
             data, missing = output.answer_column(chunks, emission.count) if chunks else (None, None)
@@ -400,13 +403,14 @@ class Engine:
                 data, missing = data[order], None if missing is None else missing[order]
             answers[column] = (data, missing)
         codes = output.joined(emission.code)
-        fixed = output.window_columns(emission, order, names, labels, self.time_type)
-        columns = dict(zip(keys.names, keys.values(codes if order is None else codes[order]), strict=True))
-        columns |= fixed
+        columns = keys.values(codes if order is None else codes[order]) if keys.names else []
+        columns += output.window_columns(emission, order, self._label_places, self._labels, self.time_type)
         for column, (data, missing) in answers.items():
-            columns[column] = self._answer_column(column, data, missing, emission.count)
-        table = pa.table(columns)
-        kept = self._on_change(emission, order, answers)
+            columns.append(self._answer_column(column, data, missing, emission.count))
+        if self._nothing is None:  # an answer has told its type
+            schema = self._empty(keys).schema
+        table = pa.Table.from_arrays(columns, schema=schema)
+        kept = self._on_change(emission, order, answers) if self._watched else None
         if kept is not None:
             table = table.filter(pa.array(kept))
         self.windows.windows_emitted += table.num_rows
@@ -424,14 +428,18 @@ class Engine:
 
     def _empty(self, keys: KeyTable) -> pa.Table:
         if self._nothing is None:
+            self._labels = pa.array([planned.name for planned in self.plan.queries])
+            self._label_places = np.zeros(max((p.number for p in self.plan.queries), default=0) + 1, np.int32)
+            for k, planned in enumerate(self.plan.queries):
+                self._label_places[planned.number] = k
+            self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
             self._nothing = self._empty_table(keys)
         return self._nothing
 
     def _empty_table(self, keys: KeyTable) -> pa.Table:
-        labels = pa.array([planned.name for planned in self.plan.queries])
         codes = np.empty(0, np.int8)
         columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
-        columns["query"] = output.coded(codes, labels)
+        columns["query"] = output.coded(codes, self._labels)
         columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
         columns |= {name: pa.array([], pa.int64()) for name in ("window_id", "revision")}
         columns["change"] = output.coded(codes, output.CHANGES)
@@ -442,7 +450,7 @@ class Engine:
         self, emission: Emission, order: Places | None, answers: dict[str, Any]
     ) -> NDArray[np.bool_] | None:
         """Tell which rows to keep of queries that report only changes; None: all."""
-        watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
+        watched = self._watched
         query, code = output.joined(emission.query), output.joined(emission.code)
         if order is not None:
             query, code = query[order], code[order]

@@ -167,7 +167,7 @@ class CompiledField(FieldPartials):
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
         out = self.allocate(len(bounds) - 1)
-        if self._reduce is not None:
+        if self._reduce is not None and values.count > 1:
             with np.errstate(all="ignore"):  # infinity and NaN are values like others
                 self._reduce(values, bounds, out)
         else:

@@ -23,9 +23,7 @@ _BEFORE = -(2**63)
 
 def each(store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
     """Fold each range by itself."""
-    begin, stop = int(low.min()), int(high.max())
-    states = store.ordered_states(number)[begin:stop]
-    return store.fields[number].each_range(states, low - begin, high - begin)
+    return store.fields[number].each_range(store.ordered_states(number), low, high)
 
 
 class Prefixes:

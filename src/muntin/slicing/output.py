@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
-from muntin.slicing.window_manager import NEVER, RETRACT, Emission
+from muntin.slicing.rows import RETRACT, Emission
 
 Places = NDArray[np.int64]
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
@@ -24,17 +25,15 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def row_order(emission: Emission) -> Places | None:
     """Return rows by retractions first, then end, start, query and number; None if they are so already."""
-    end, start, query, number, change = (
-        joined(parts)
-        for parts in (emission.end, emission.start, emission.query, emission.id, emission.change)
+    if emission.count == 1:
+        return None
+    end, start, query, change = (
+        joined(parts) for parts in (emission.end, emission.start, emission.query, emission.change)
     )
-    key = _sort_key(end, start, query) if not len(number) or number.max() == NEVER else None
-    retracts = bool((change == RETRACT).any())
-    if key is not None and not retracts:
-        if (key[1:] >= key[:-1]).all():
-            return None
-        return np.argsort(key)
-    return np.lexsort((number, query, start, end, change != RETRACT))
+    key = None if emission.numbered or change.any() else _sort_key(end, start, query)
+    if key is None:
+        return np.lexsort((joined(emission.id), query, start, end, change != RETRACT))
+    return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
 
 
 def _sort_key(end: Places, start: Places, query: Places) -> Places | None:
@@ -99,7 +98,7 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
 
 def coded(indices: NDArray[Any], dictionary: pa.Array) -> pa.Array:
     """Return a dictionary-encoded column of strings."""
-    return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), dictionary)
+    return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), dictionary, safe=False)
 
 
 def times(ticks: Places, kind: pa.DataType) -> pa.Array:
@@ -111,25 +110,21 @@ def times(ticks: Places, kind: pa.DataType) -> pa.Array:
 
 
 def window_columns(
-    emission: Emission, order: Places | None, names: Mapping[int, int], labels: pa.Array, time: pa.DataType
-) -> dict[str, pa.Array]:
-    """Return the fixed columns."""
+    emission: Emission, order: Places | None, places: NDArray[Any], labels: pa.Array, time: pa.DataType
+) -> list[pa.Array]:
+    """Return the fixed columns; `places` has for each number of a query the place of its label."""
 
     def taken(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
         whole = joined(parts)
         return whole if order is None else whole[order]
 
     query, number = taken(emission.query), taken(emission.id)
-    lookup = np.zeros(max(names, default=0) + 1, np.int32)
-    for k, place in names.items():
-        lookup[k] = place
-    return {
-        "query": coded(lookup[query], labels),
-        "window_start": times(taken(emission.start), time),
-        "window_end": times(taken(emission.end), time),
-        "window_id": pa.nulls(len(number), pa.int64())
-        if number.max() == NEVER
-        else pa.array(number, mask=number == NEVER),
-        "revision": pa.array(taken(emission.revision)),
-        "change": coded(taken(emission.change), CHANGES),
-    }
+    numbered = emission.numbered
+    return [
+        coded(places[query], labels),
+        times(taken(emission.start), time),
+        times(taken(emission.end), time),
+        pa.array(number, mask=number == NEVER) if numbered else pa.nulls(len(number), pa.int64()),
+        pa.array(taken(emission.revision)),
+        coded(taken(emission.change), CHANGES),
+    ]

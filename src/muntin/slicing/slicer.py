@@ -120,6 +120,8 @@ class StreamSlicer:
 
     def _cut_sorted(self, stretch: Stretch, edges: Places, fields: Mapping[int, FieldPartials]) -> Panes:
         times = stretch.times
+        if len(edges) == 1:
+            return self._whole(stretch, edges, fields)
         if len(edges) * 64 < len(times):
             begins = np.searchsorted(times, edges[1:])
         else:
@@ -140,6 +142,13 @@ class StreamSlicer:
             np.diff(bounds),
             states,
         )
+
+    def _whole(self, stretch: Stretch, edges: Places, fields: Mapping[int, FieldPartials]) -> Panes:
+        """Return the single pane of records that all lie in one slice."""
+        bounds = np.array([0, len(stretch)])
+        states = {n: p.of_segments(stretch.values[n], bounds) for n, p in fields.items()}
+        code, first, last, rows = np.array([[0], [stretch.low], [stretch.high], [len(stretch)]])
+        return Panes(code, self._grid_starts(edges), first, last, rows, states)
 
     def _grid_starts(self, edges: Places) -> Places:
         """Return for each slice the last edge of a grid at or before its start."""

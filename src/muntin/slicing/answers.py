@@ -1,0 +1,129 @@
+"""From the slices of windows to their answers: partials folded once per field, then lowered."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Aggregate
+from muntin.algebra.builtin import BuiltIn
+from muntin.slicing import folds
+from muntin.slicing.fields import Answers, CompiledField, ObjectField, States, finish
+from muntin.slicing.rows import RETRACT, Rows, queries_of
+from muntin.slicing.store import AggregateStore
+
+Places = NDArray[np.int64]
+How = Literal["each", "prefix", "slide", "tree"]
+
+
+class FoldedRows:
+    """The partials of windows, folded once per field and set of queries."""
+
+    def __init__(
+        self,
+        store: AggregateStore,
+        how: Callable[[int, AggregateStore, Places, Places, int], How],
+        rows: Rows,
+    ) -> None:
+        self.combines = 0
+        self._store = store
+        self._how = how
+        self._rows = rows
+        self._empty = rows.high == rows.low
+        self._any_empty = bool(self._empty.any())
+        self._queries = queries_of(rows.query)
+        self._places: dict[tuple[int, ...], Places] = {}
+        self._states: dict[tuple[int, tuple[int, ...]], States] = {}
+
+    def _of(self, numbers: tuple[int, ...]) -> NDArray[np.bool_] | None:
+        """Tell which rows are of these queries; None: all."""
+        if self._queries <= set(numbers):
+            return None
+        chosen = np.zeros(int(self._rows.query.max()) + 1, bool)
+        chosen[[n for n in numbers if n < len(chosen)]] = True
+        mine: NDArray[np.bool_] = chosen[self._rows.query]
+        return mine
+
+    def places(self, numbers: tuple[int, ...]) -> Places:
+        """Return the rows of some queries that are not empty."""
+        if numbers not in self._places:
+            mine = self._of(numbers)
+            if self._any_empty:
+                mine = ~self._empty if mine is None else mine & ~self._empty
+            found = np.arange(len(self._rows)) if mine is None else np.flatnonzero(mine)
+            self._places[numbers] = found
+        return self._places[numbers]
+
+    def empty(self, numbers: tuple[int, ...]) -> Places:
+        """Return the rows of some queries that are empty windows."""
+        if not self._any_empty:
+            return np.empty(0, np.int64)
+        mine = self._of(numbers)
+        empty = self._empty if self._rows.change is None else self._empty & (self._rows.change != RETRACT)
+        return np.flatnonzero(empty if mine is None else empty & mine)
+
+    def of(self, numbers: tuple[int, ...], field_: int) -> States:
+        """Return a field's partials for the rows of some queries."""
+        if (field_, numbers) not in self._states:
+            at = self.places(numbers)
+            self._states[field_, numbers] = self._fold(field_, at)
+        return self._states[field_, numbers]
+
+    def _fold(self, number: int, at: Places) -> States:
+        rows, store = self._rows, self._store
+        whole = len(at) == len(rows)
+        low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
+        how = self._how(number, store, low, high, len(self._queries))
+        if how == "each":
+            states, combines = folds.each(store, number, low, high)
+        elif how == "prefix":
+            states, combines = store.folds.prefix(number, low, high)
+        elif how == "tree":
+            states, combines = store.folds.tree(number, low, high)
+        else:
+            states, combines = self._slide(number, query, low, high)
+        self.combines = max(self.combines, combines)
+        return states
+
+    def _slide(self, number: int, query: Places, low: Places, high: Places) -> tuple[States, int]:
+        """Fold with two stacks, query by query: ranges go forward within one."""
+        ends = [0, *(np.flatnonzero(query[1:] != query[:-1]) + 1).tolist(), len(query)]
+        parts, total = [], 0
+        for begin, stop in itertools.pairwise(ends):
+            ranges = (low[begin:stop], high[begin:stop])
+            states, combines = self._store.folds.slide(number, int(query[begin]), *ranges)
+            parts.append(states)
+            total += combines
+        return parts[0] if len(parts) == 1 else np.concatenate(parts), total
+
+
+def answers_of(
+    store: AggregateStore,
+    aggregate: Aggregate,
+    reads: tuple[tuple[int, int], ...],
+    states_of: Callable[[int], States],
+) -> Answers:
+    if not isinstance(aggregate, BuiltIn):
+        number = reads[0][0]
+        return store.fields[number].answers(states_of(number), aggregate)
+    components: list[Any] = []
+    missing: NDArray[np.bool_] | None = None
+    for number, component in reads:
+        partials, states = store.fields[number], states_of(number)
+        assert isinstance(partials, (CompiledField, ObjectField))
+        components.append(partials.components(states, floats=aggregate.floats)[component])
+        present = partials.present(states)
+        if present is not None and not present.all():
+            missing = ~present if missing is None else missing | ~present
+    if missing is not None and any(isinstance(c, list) for c in components):
+        missing = None  # lists say it by themselves
+    answers = finish(aggregate, components)
+    if missing is None:
+        return answers
+    if aggregate.empty is not None:  # a count of nothing
+        return Answers(np.where(missing, aggregate.empty, answers.data), answers.missing)
+    return Answers(answers.data, missing if answers.missing is None else missing | answers.missing)

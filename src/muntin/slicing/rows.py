@@ -1,0 +1,99 @@
+"""Rows: windows to be emitted, before and after their aggregates are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Aggregate
+from muntin.slicing.fields import Answers
+
+Places = NDArray[np.int64]
+INSERT, UPDATE, RETRACT = 0, 1, 2
+FOREVER = 2**63 - 1  # a watermark past all
+
+
+@dataclass
+class Rows:
+    """Windows to be emitted, those of one query together: where their slices lie, by key and time.
+
+    An empty range: a window without records, or one that is gone.
+    """
+
+    query: Places  # by number
+    code: Places
+    start: Places
+    end: Places
+    id: Places | None
+    change: NDArray[np.int8] | None  # None: all are new
+    low: Places
+    high: Places
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def take(self, at: Places) -> Rows:
+        """Return some of the rows."""
+        id_ = None if self.id is None else self.id[at]
+        change = None if self.change is None else self.change[at]
+        columns = (self.query[at], self.code[at], self.start[at], self.end[at])
+        return Rows(*columns, id_, change, self.low[at], self.high[at])
+
+
+def joined(groups: list[Rows]) -> Rows:
+    """Return the rows of several groups, by query: within one, ranges of slices go forward."""
+    change = [np.zeros(len(r), np.int8) if r.change is None else r.change for r in groups]
+    rows = Rows(
+        np.concatenate([r.query for r in groups]),
+        np.concatenate([r.code for r in groups]),
+        np.concatenate([r.start for r in groups]),
+        np.concatenate([r.end for r in groups]),
+        None if groups[0].id is None else np.concatenate([r.id for r in groups if r.id is not None]),
+        np.concatenate(change),
+        np.concatenate([r.low for r in groups]),
+        np.concatenate([r.high for r in groups]),
+    )
+    if (rows.query[1:] >= rows.query[:-1]).all():
+        return rows
+    return rows.take(np.lexsort((rows.high, rows.low, rows.query)))
+
+
+def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) -> Rows:
+    code, start, end_ = (np.array(column, np.int64) for column in zip(*gone, strict=True))
+    none = np.zeros(len(gone), np.int64)
+    return Rows(
+        np.append(rows.query, np.full(len(gone), number)),
+        np.append(rows.code, code),
+        np.append(rows.start, start),
+        np.append(rows.end, end_),
+        None,
+        np.append(rows.change, np.full(len(gone), RETRACT, np.int8)),
+        np.append(rows.low, none),
+        np.append(rows.high, none),
+    )
+
+
+def queries_of(query: Places) -> set[int]:
+    """Return the queries of rows, those of one query being together."""
+    if len(query) <= 32:
+        return set(query.tolist())
+    return set(query[np.append(True, query[1:] != query[:-1])].tolist())
+
+
+@dataclass
+class Emission:
+    """Rows of all queries with their aggregates, not yet in order."""
+
+    query: list[Places] = field(default_factory=list)
+    code: list[Places] = field(default_factory=list)
+    start: list[Places] = field(default_factory=list)
+    end: list[Places] = field(default_factory=list)
+    id: list[Places] = field(default_factory=list)
+    change: list[NDArray[np.int8]] = field(default_factory=list)
+    revision: list[Places] = field(default_factory=list)
+    # By output column: which rows (from, how many) have which answers of which aggregate; None: empty.
+    answers: dict[str, list[tuple[Places, Answers | None, Aggregate]]] = field(default_factory=dict)
+    count: int = 0
+    numbered: bool = False  # whether some windows have a number
