@@ -84,6 +84,7 @@ class WindowOperator:
         self._store: Store = store
         self._queries: list[tuple[str, Query]] = []
         self._named = 0
+        self._names: list[str] | None = None  # the columns that batches must have
         for query in _as_queries(queries):
             self._name(query)
         self._check_columns()
@@ -106,6 +107,7 @@ class WindowOperator:
             raise ValueError(f"query {name!r}: emit='on_change' needs lateness 0.")
         self._queries.append((name, query))
         self._named += 1
+        self._names = None
         return name
 
     def _check_columns(self) -> None:
@@ -128,6 +130,12 @@ class WindowOperator:
         ):  # a field that a removed query left may serve others, with all its columns
             names |= dict.fromkeys(self._engine.columns())
         return list(names)
+
+    def _input_names(self) -> list[str]:
+        """Return all columns that batches must have."""
+        time = [] if self._time is PROCESSING_TIME else [str(self._time)]
+        tie = [self._tie] if self._tie else []
+        return list(dict.fromkeys([*time, *self._keys.names, *tie, *self._inputs()]))
 
     def add(self, query: Query) -> str:
         """Add a query to the running operator; it reports windows that it sees whole. Returns its name.
@@ -161,6 +169,7 @@ class WindowOperator:
         if len(names) == 1:
             raise ValueError(f"{name!r} is the only query; an operator needs at least one.")
         self._queries = [(other, query) for other, query in self._queries if other != name]
+        self._names = None
         if self._engine is not None:
             self._engine.remove(name)
 
@@ -169,17 +178,15 @@ class WindowOperator:
     def process(self, batch: Any) -> pa.Table:
         """Take in a batch of records; return the windows that came into view or changed."""
         self._running()
-        table = intake.as_table(batch)
+        table = intake.as_arrow(batch)
+        if not table.num_rows:
+            return self._nothing()
         stamps = None
         if self._time is PROCESSING_TIME:
             stamps = pa.array(np.full(table.num_rows, self._now())).view(_STAMP)
-            names: list[str] = []
-        else:
-            names = [str(self._time)]
-        names += [*self._keys.names, *([self._tie] if self._tie else []), *self._inputs()]
-        if not table.num_rows:
-            return self._nothing()
-        columns, types = self._schema.columns(table, list(dict.fromkeys(names)))
+        if self._names is None:
+            self._names = self._input_names()
+        columns, types = self._schema.columns(table, self._names)
         times_column = stamps if stamps is not None else columns[str(self._time)]
         times = intake.read_times(times_column, str(self._time))
         engine = self._engine or self._build(types, times_column.type)
@@ -201,7 +208,7 @@ class WindowOperator:
             self._drop(table, dropped)
         return rows
 
-    def _drop(self, table: pa.Table, dropped: Places) -> None:
+    def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
         if self._policy == "in_order" and not self._late_dropped:
             warnings.warn(
                 f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream is "
@@ -210,7 +217,8 @@ class WindowOperator:
                 stacklevel=3,
             )
         self._late_dropped += len(dropped)
-        self._late.append(table.take(pa.array(dropped)))
+        late = table.take(pa.array(dropped))
+        self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
 
     def advance(self, watermark: Any = None) -> pa.Table:
         """Say that all records before this time have arrived; return the windows that came into view."""

@@ -35,13 +35,13 @@ class FoldedRows:
         self._rows = rows
         self._empty = rows.high == rows.low
         self._any_empty = bool(self._empty.any())
-        self._queries = queries_of(rows.query)
+        self.queries = queries_of(rows.query)
         self._places: dict[tuple[int, ...], Places] = {}
         self._states: dict[tuple[int, tuple[int, ...]], States] = {}
 
     def _of(self, numbers: tuple[int, ...]) -> NDArray[np.bool_] | None:
         """Tell which rows are of these queries; None: all."""
-        if self._queries <= set(numbers):
+        if self.queries <= set(numbers):
             return None
         chosen = np.zeros(int(self._rows.query.max()) + 1, bool)
         chosen[[n for n in numbers if n < len(chosen)]] = True
@@ -77,7 +77,7 @@ class FoldedRows:
         rows, store = self._rows, self._store
         whole = len(at) == len(rows)
         low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
-        how = self._how(number, store, low, high, len(self._queries))
+        how = self._how(number, store, low, high, len(self.queries))
         if how == "each":
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":

@@ -200,8 +200,10 @@ class Engine:
         survey: Survey,
     ) -> tuple[pa.Table, Places | None]:
         """Take in records; return rows, and the places of records that were dropped."""
-        if len(times) == 1 and not survey.late and self._add_one(survey.low, int(codes[0]), values):
-            return self._empty(keys), None
+        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self._risky(values):
+            rows = self._process_one(survey.low, int(codes[0]), values, keys)
+            if rows is not None:
+                return rows, None
 
         def take_in() -> tuple[pa.Table, Places | None]:
             emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
@@ -209,21 +211,23 @@ class Engine:
 
         return self._guarded(take_in, values)
 
-    def _add_one(self, t: int, code: int, values: dict[int, Values]) -> bool:
-        """Add a record to slices that are there already, if no window can end by it; tell whether it was so."""
-        after = self.watermark if self.delay < 0 else max(self.watermark, t - self.delay)
-        if (
-            t < self.watermark
-            or not self.windows.quiet_until(after)
-            or not self.slices.add_one(t, code, values)
-        ):
-            return False
+    def _process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
+        """Take in a record that is in order for its key; None if it is not that simple."""
+        if self.windows.spans or not self.slices.add_one(t, code, values):
+            return None
+        before = self.watermark
+        after = before if self.delay < 0 else max(before, t - self.delay)
         self.largest, self.watermark = max(self.largest, t), after
-        return True
+        if self.windows.quiet_until(after):
+            return self._empty(keys)
+        emission = Emission()
+        self._old_sessions = None
+        self._emit(emission, before, after, before, False)
+        return self.table(emission, keys)
 
     def _guarded(self, work: Callable[[], Any], values: dict[int, Values] | None = None) -> Any:
         """Run what a user's function or an overflow may break off; if so, all is as it was before."""
-        if not self._risky(values or {}):
+        if not self._risky(values or {}, again=True):
             return work()
         slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
         try:
@@ -234,14 +238,17 @@ class Engine:
             self.watermark, self.largest = counters
             raise
 
-    def _risky(self, values: dict[int, Values]) -> bool:
-        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
+    def _risky(self, values: dict[int, Values], *, again: bool = False) -> bool:
+        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range.
+
+        Asked `again`, the values have been counted already.
+        """
         for number, plan in self.plan.fields.items():
             if plan.own is not None or isinstance(self.slices.fields[number], ObjectField):
                 return True
             if plan.field.part == "sum" and self.slices.fields[number].part.fields == ("i8", "i8"):  # type: ignore[attr-defined]
                 some = values.get(number)
-                if some is not None:
+                if some is not None and not (again and some.count == 1):
                     column = some.columns[0]
                     largest = max(int(column.max()), -int(column.min()))
                     self._sum_bounds[number] = self._sum_bounds.get(number, 0) + largest * some.count

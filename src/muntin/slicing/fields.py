@@ -62,8 +62,8 @@ class FieldPartials(ABC):
         """Return the partials of panes, record i being in pane[i]."""
 
     @abstractmethod
-    def add_one(self, values: Values, states: States, at: int) -> None:
-        """Put a single record behind the state at a place."""
+    def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
+        """Put a single record behind the state at a place, if there is one."""
 
     @abstractmethod
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
@@ -186,9 +186,9 @@ class CompiledField(FieldPartials):
             return values.valid
         return np.ones(values.count, bool) if self.nullable else _NO_FLAGS
 
-    def add_one(self, values: Values, states: States, at: int) -> None:
-        """Put a single record behind the state at a place."""
-        self.kernel.run("add_one", values.columns, self._flags(values), states, at)
+    def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
+        """Put a single record behind the state at a place, if there is one."""
+        self.kernel.run("add_one", values.columns, self._flags(values), states, at, new)
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
@@ -355,10 +355,12 @@ class ObjectField(FieldPartials):
                 out[p] = self._combine(out[p], self.algebra.lift(*(column[i] for column in columns)))
         return out
 
-    def add_one(self, values: Values, states: States, at: int) -> None:
-        """Put a single record behind the state at a place."""
+    def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
+        """Put a single record behind the state at a place, if there is one."""
+        old = ABSENT if new else states[at]
         if values.valid is None or values.valid[0]:
-            states[at] = self._combine(states[at], self.algebra.lift(*(c[0] for c in values.columns)))
+            old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
+        states[at] = old
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""

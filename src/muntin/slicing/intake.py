@@ -29,12 +29,10 @@ class Column:
     kind: str | None  # "i8", "f8"; None: objects
 
 
-def as_table(batch: Any) -> pa.Table:
-    """Return a batch as an Arrow table, without copying where its owner speaks Arrow."""
-    if isinstance(batch, pa.Table):
+def as_arrow(batch: Any) -> pa.Table | pa.RecordBatch:
+    """Return a batch as Arrow columns, without copying where its owner speaks Arrow."""
+    if isinstance(batch, (pa.Table, pa.RecordBatch)):
         return batch
-    if isinstance(batch, pa.RecordBatch):
-        return pa.Table.from_batches([batch])
     try:
         if isinstance(batch, Mapping):
             return pa.table({name: _as_array(column) for name, column in batch.items()})
@@ -67,7 +65,7 @@ class Schema:
         self.types: dict[str, pa.DataType] = {}
 
     def columns(
-        self, table: pa.Table, names: Sequence[str]
+        self, table: pa.Table | pa.RecordBatch, names: Sequence[str]
     ) -> tuple[dict[str, pa.Array], dict[str, pa.DataType]]:
         """Return the named columns in their types, and the types, which `fix` makes lasting."""
         found, types = {}, {}
@@ -78,23 +76,24 @@ class Schema:
 
     def fix(self, types: Mapping[str, pa.DataType]) -> None:
         """Hold later batches to these types."""
-        for name, kind in types.items():
-            self.types.setdefault(name, kind)
+        if len(types) != len(self.types):
+            for name, kind in types.items():
+                self.types.setdefault(name, kind)
 
-    def _column(self, table: pa.Table, name: str) -> pa.Array:
-        at = table.schema.get_all_field_indices(name)
-        if len(at) != 1:
+    def _column(self, table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
+        try:
+            array = table.column(name)
+        except KeyError as error:
             have = ", ".join(repr(n) for n in table.column_names)
-            raise KeyError(
-                f"the batch has {'no' if not at else 'more than one'} column {name!r}; it has {have}."
-            )
-        column = table.column(at[0])
-        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            how_many = "more than one" if name in table.column_names else "no"
+            raise KeyError(f"the batch has {how_many} column {name!r}; it has {have}.") from error
         if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+            array = array.chunk(0) if array.num_chunks == 1 else _one_chunk(array)
+        wanted = self.types.get(name)
+        if wanted is not None and array.type == wanted:
+            return array
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        wanted = self.types.get(name)
         if wanted is None or array.type == wanted:
             return array
         try:
@@ -104,6 +103,10 @@ class Schema:
                 f"column {name!r} was {wanted} in the first batch and is {array.type} now, which cannot be cast "
                 f"without loss: {error}"
             ) from error
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
@@ -158,9 +161,12 @@ def read_column(array: pa.Array) -> Column:
 
 def _frozen(data: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Return the data read-only, as Arrow's is: kernels are compiled for one kind only."""
-    view = np.ascontiguousarray(data, kind).view()
-    view.flags.writeable = False
-    return view
+    if data.dtype != kind or not data.flags.c_contiguous:
+        data = np.ascontiguousarray(data, kind)
+    if data.flags.writeable:
+        data = data.view()
+        data.flags.writeable = False
+    return data
 
 
 def _counts_ticks(kind: pa.DataType) -> bool:

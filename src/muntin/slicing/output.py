@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
-from muntin.slicing.rows import RETRACT, Emission
+from muntin.slicing.rows import INSERT, RETRACT, Emission
 
 Places = NDArray[np.int64]
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
@@ -23,17 +23,26 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _filled(parts: Sequence[NDArray[Any] | None], sizes: Sequence[NDArray[Any]], fill: int) -> Any:
+    """Return arrays end to end, with a constant where there is none; None if there is none at all."""
+    if all(part is None for part in parts):
+        return None
+    pairs = zip(parts, sizes, strict=True)
+    return joined([np.full(len(size), fill) if part is None else part for part, size in pairs])
+
+
 def row_order(emission: Emission) -> Places | None:
     """Return rows by retractions first, then end, start, query and number; None if they are so already."""
     if emission.count == 1:
         return None
-    end, start, query, change = (
-        joined(parts) for parts in (emission.end, emission.start, emission.query, emission.change)
-    )
-    key = None if emission.numbered or change.any() else _sort_key(end, start, query)
-    if key is None:
-        return np.lexsort((joined(emission.id), query, start, end, change != RETRACT))
-    return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
+    end, start, query = (joined(parts) for parts in (emission.end, emission.start, emission.query))
+    number = _filled(emission.id, emission.query, NEVER)
+    change = _filled(emission.change, emission.query, INSERT)
+    key = _sort_key(end, start, query) if number is None and change is None else None
+    if key is not None:
+        return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
+    retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
+    return np.lexsort((query if number is None else number, query, start, end, ~retracted))
 
 
 def _sort_key(end: Places, start: Places, query: Places) -> Places | None:
@@ -109,22 +118,45 @@ def times(ticks: Places, kind: pa.DataType) -> pa.Array:
     return array if kind == pa.int64() else array.cast(kind)
 
 
+class Constants:
+    """Arrow columns that are most often all the same, made once and cut to size."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return numbers that are null, revisions that are 0, and changes that are inserts."""
+        if count > self._count:
+            self._count = max(64, count)
+            zeros = np.zeros(self._count, np.int64)
+            self._nulls, self._zeros = pa.nulls(self._count, pa.int64()), pa.array(zeros)
+            self._inserts = coded(zeros, CHANGES)
+        return tuple(c.slice(0, count) for c in (self._nulls, self._zeros, self._inserts))  # type: ignore[return-value]
+
+
+_constants = Constants()
+
+
 def window_columns(
     emission: Emission, order: Places | None, places: NDArray[Any], labels: pa.Array, time: pa.DataType
 ) -> list[pa.Array]:
     """Return the fixed columns; `places` has for each number of a query the place of its label."""
 
-    def taken(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        whole = joined(parts)
+    def taken(whole: NDArray[Any]) -> NDArray[Any]:
         return whole if order is None else whole[order]
 
-    query, number = taken(emission.query), taken(emission.id)
-    numbered = emission.numbered
+    number, revision, change = _constants(emission.count)
+    numbers = _filled(emission.id, emission.query, NEVER)
+    revisions = _filled(emission.revision, emission.query, 0)
+    changes = _filled(emission.change, emission.query, INSERT)
+    if numbers is not None:
+        numbers = taken(numbers)
+        number = pa.array(numbers, mask=numbers == NEVER)
     return [
-        coded(places[query], labels),
-        times(taken(emission.start), time),
-        times(taken(emission.end), time),
-        pa.array(number, mask=number == NEVER) if numbered else pa.nulls(len(number), pa.int64()),
-        pa.array(taken(emission.revision)),
-        coded(taken(emission.change), CHANGES),
+        coded(places[taken(joined(emission.query))], labels),
+        times(taken(joined(emission.start)), time),
+        times(taken(joined(emission.end)), time),
+        number,
+        revision if revisions is None else pa.array(taken(revisions)),
+        change if changes is None else coded(taken(changes), CHANGES),
     ]

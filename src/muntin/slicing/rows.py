@@ -75,11 +75,11 @@ def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) 
     )
 
 
-def queries_of(query: Places) -> set[int]:
+def queries_of(query: Places) -> frozenset[int]:
     """Return the queries of rows, those of one query being together."""
     if len(query) <= 32:
-        return set(query.tolist())
-    return set(query[np.append(True, query[1:] != query[:-1])].tolist())
+        return frozenset(query.tolist())
+    return frozenset(query[np.append(True, query[1:] != query[:-1])].tolist())
 
 
 @dataclass
@@ -90,10 +90,9 @@ class Emission:
     code: list[Places] = field(default_factory=list)
     start: list[Places] = field(default_factory=list)
     end: list[Places] = field(default_factory=list)
-    id: list[Places] = field(default_factory=list)
-    change: list[NDArray[np.int8]] = field(default_factory=list)
-    revision: list[Places] = field(default_factory=list)
+    id: list[Places | None] = field(default_factory=list)  # None: no numbers
+    change: list[NDArray[np.int8] | None] = field(default_factory=list)  # None: all are new
+    revision: list[Places | None] = field(default_factory=list)  # None: all are 0
     # By output column: which rows (from, how many) have which answers of which aggregate; None: empty.
     answers: dict[str, list[tuple[Places, Answers | None, Aggregate]]] = field(default_factory=dict)
     count: int = 0
-    numbered: bool = False  # whether some windows have a number

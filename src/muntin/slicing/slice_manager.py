@@ -19,7 +19,7 @@ from muntin.slicing.fields import CompiledField, FieldPartials, Values, converte
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.records import RecordLog, canonical
 from muntin.slicing.slicer import StreamSlicer, Stretch
-from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.store import BEHIND, AggregateStore, Panes
 from muntin.slicing.workload import Decisions, characteristics, decide, together
 
 Places = NDArray[np.int64]
@@ -86,6 +86,10 @@ class SliceManager:
         }
         self.counts = {origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()}
         self._adapt_log()
+        own = any(plan.own is not None for plan in self.plan.fields.values())
+        late_sessions = any(origin is not None for origin in self.sessions)
+        # Records that come singly are added without a detour over arrays, where nothing can break off half-way.
+        self._one_by_one = not (own or late_sessions or self.counts or self.eager or self.log is not None)
         if self.eager:
             self._keep_trees()
 
@@ -157,19 +161,19 @@ class SliceManager:
                     slices.add(part, ties)
 
     def add_one(self, t: int, code: int, values: Mapping[int, Values]) -> bool:
-        """Add a record to cells that are there already; tell whether all were."""
-        if self.log is not None or self.counts or self.eager or any(o is not None for o in self.sessions):
+        """Add a record to the latest slices of its key, or begin new ones; tell whether that was enough."""
+        if not self._one_by_one:
             return False
-        cells = []
+        places = []
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
-            cells.append((self.grid, self.grid.latest_cell(code, self.slicer.grid.floor(t))))
+            start = self.slicer.grid.floor(t)
+            places.append((self.grid, start, self.grid.place_of(code, start)))
         for store in self.sessions.values():
-            cells.append((store, store.latest_run(code, t, self.gap(None))))
-        if any(at < 0 for _, at in cells):
+            places.append((store, t, store.run_of(code, t, self.gap(None))))
+        if any(at == BEHIND for _, _, at in places):
             return False
-        for store, at in cells:
-            store.add_one(at, t, values)
-        self.update_combines += len(cells)
+        for store, start, at in places:
+            self.update_combines += store.add_one(at, code, start, t, values)
         return True
 
     def _update_time_slices(self, stretch: Stretch, overdue: bool) -> None:

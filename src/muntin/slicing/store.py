@@ -20,6 +20,7 @@ from muntin.slicing.folds import Folds
 Places = NDArray[np.int64]
 _COLUMNS = ("code", "start", "first", "last", "rows", "fresh", "older")
 _ROOM = 64
+NEW, BEHIND = -1, -2  # no cell yet; one before others
 
 
 @dataclass
@@ -134,30 +135,42 @@ class AggregateStore:
         touched = np.unique(np.concatenate([at[behind], kept]))
         return touched[self.column("rows")[touched] > 0]
 
-    def latest_cell(self, code: int, start: int) -> int:
-        """Return a key's latest cell, if it has this start; else -1."""
+    def place_of(self, code: int, start: int) -> int:
+        """Return a key's latest cell, if it has this start; NEW if it has an earlier one; else BEHIND."""
         at = int(self._latest[code]) if code < len(self._latest) else -1
-        return at if at >= 0 and self._columns["start"][at] == start else -1
+        if at < 0 or self._columns["start"][at] < start:
+            return NEW
+        return at if self._columns["start"][at] == start else BEHIND
 
-    def latest_run(self, code: int, t: int, gap: int) -> int:
-        """Return a key's latest run, if a record at t joins it and no other; else -1."""
+    def run_of(self, code: int, t: int, gap: int) -> int:
+        """Return a key's latest run, if a record at t joins it and no other; NEW if it is past; else BEHIND."""
         at = int(self._latest[code]) if code < len(self._latest) else -1
-        if at < 0 or not self._columns["first"][at] <= t <= self._columns["last"][at] + gap:
-            return -1
-        return at
+        if at < 0 or self._columns["last"][at] + gap < t:
+            return NEW
+        return at if self._columns["first"][at] <= t else BEHIND
 
-    def add_one(self, at: int, t: int, values: Mapping[int, Values]) -> None:
-        """Put a record into a cell."""
+    def add_one(self, at: int, code: int, start: int, t: int, values: Mapping[int, Values]) -> int:
+        """Put a record into a cell, or a NEW one; return the number of combines."""
+        new = at == NEW
         columns = self._columns
-        columns["rows"][at] += 1
-        if t < columns["first"][at]:
-            columns["first"][at] = t
-        if t > columns["last"][at]:
-            columns["last"][at] = t
+        if new:
+            self._reserve(1, code + 1)
+            columns = self._columns
+            at = self.count
+            self.count += 1
+            columns["code"][at], columns["start"][at], columns["fresh"][at] = code, start, 0
+            columns["first"][at], columns["last"][at], columns["rows"][at] = t, t, 1
+            columns["older"][at] = self._latest[code]
+            self._latest[code] = at
+        else:
+            columns["rows"][at] += 1
+            columns["first"][at] = min(t, columns["first"][at])
+            columns["last"][at] = max(t, columns["last"][at])
         for number, partials in self.fields.items():
-            partials.add_one(values[number], self._states[number], at)
+            partials.add_one(values[number], self._states[number], at, new)
         self._changed()
-        self.folds.touch_one(at, int(columns["code"][at]), int(columns["start"][at]), self.count)
+        self.folds.touch_one(at, code, int(columns["start"][at]), self.count)
+        return 0 if new else 1
 
     def _merge_cells(self, number: int, partials: FieldPartials, into: int, out_of: int) -> None:
         """Merge the older cell `out_of` with the newer one `into`, which stays."""

@@ -23,7 +23,6 @@ from muntin.slicing.rows import (
     Emission,
     Rows,
     joined,
-    queries_of,
     with_retractions,
 )
 from muntin.slicing.slice_manager import SliceManager, session_ranges
@@ -56,6 +55,7 @@ class WindowManager:
 
     def adapt(self) -> None:
         """Follow a change of the queries."""
+        self._output_plans: dict[frozenset[int], list[Any]] = {}
         self._next_end = NEVER if self.plan.of_family("grid") else FOREVER
         self._next_sessions = {planned.number: NEVER for planned in self.plan.of_family("session")}
 
@@ -285,13 +285,12 @@ class WindowManager:
         into.code.append(rows.code)
         into.start.append(rows.start)
         into.end.append(rows.end)
-        into.id.append(np.full(len(rows), NEVER) if rows.id is None else rows.id)
-        into.numbered |= rows.id is not None
-        into.change.append(np.zeros(len(rows), np.int8) if rows.change is None else rows.change)
-        into.revision.append(self._revisions(rows))
+        into.id.append(rows.id)
+        into.change.append(rows.change)
+        into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
         into.count += len(rows)
         folded = FoldedRows(store, self._how, rows)
-        for column, aggregate, reads, numbers in self._outputs(rows):
+        for column, aggregate, reads, numbers in self._outputs(folded.queries):
             chunks = into.answers.setdefault(column, [])
             places = folded.places(numbers)
             if len(places):
@@ -302,15 +301,19 @@ class WindowManager:
                 chunks.append((empty + at, None, aggregate))
         self.final_combines += folded.combines
 
-    def _outputs(self, rows: Rows) -> list[tuple[str, Aggregate, tuple[Any, ...], tuple[int, ...]]]:
-        """Return each output column with its aggregate, and the queries that have just that."""
-        present = queries_of(rows.query)
-        found: dict[tuple[Any, ...], list[int]] = {}
-        for planned in self.plan.queries:
-            if planned.number in present:
-                for column, aggregate in planned.query.aggregates.items():
-                    found.setdefault((column, aggregate, planned.reads[column]), []).append(planned.number)
-        return [(*key, tuple(numbers)) for key, numbers in found.items()]  # type: ignore[misc]
+    def _outputs(self, queries: frozenset[int]) -> list[tuple[str, Aggregate, Any, tuple[int, ...]]]:
+        """Return each output column with its aggregate, and which of the queries have just that."""
+        if queries not in self._output_plans:
+            found: dict[tuple[Any, ...], list[int]] = {}
+            for planned in self.plan.queries:
+                if planned.number in queries:
+                    for column, aggregate in planned.query.aggregates.items():
+                        what = (column, aggregate, planned.reads[column])
+                        found.setdefault(what, []).append(planned.number)
+            if len(self._output_plans) > 256:
+                self._output_plans.clear()
+            self._output_plans[queries] = [(*what, tuple(numbers)) for what, numbers in found.items()]
+        return self._output_plans[queries]
 
     def _how(self, number: int, store: AggregateStore, low: Places, high: Places, queries: int) -> How:
         """Choose how to fold ranges: as the user chose, else by what takes the fewest combines."""
@@ -324,12 +327,10 @@ class WindowManager:
             return "prefix"
         return "slide" if self.store == "sliding" or queries <= _FEW else "tree"
 
-    def _revisions(self, rows: Rows) -> Places:
+    def _revisions(self, rows: Rows, change: NDArray[np.int8]) -> Places:
         """Number the rows of windows that were emitted before."""
         revision = np.zeros(len(rows), np.int64)
-        if rows.change is None:
-            return revision
-        for i in np.flatnonzero(rows.change).tolist():
+        for i in np.flatnonzero(change).tolist():
             identity = self.identity(rows, i)
             revision[i] = self.revisions[identity] = self.revisions.get(identity, 0) + 1
         return revision

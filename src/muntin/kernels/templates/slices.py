@@ -26,9 +26,12 @@ def scatter(columns, valid, at, blank, states):
         store(states, p, state)
 
 
-def add_one(columns, valid, states, at):
-    """Put the first record behind a state."""
-    store(states, at, combine(load(states, at), lift(columns, valid, 0)))
+def add_one(columns, valid, states, at, new):
+    """Put the first record behind a state, if there is one."""
+    state = lift(columns, valid, 0)
+    if not new:
+        state = combine(load(states, at), state)
+    store(states, at, state)
 
 
 def merge(states, at, blank, others):
