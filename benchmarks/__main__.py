@@ -9,20 +9,22 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pyarrow as pa
 
-from benchmarks import latency, speed
+from benchmarks import calls, latency, peers, speed, windows
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    results = [speed.run(), latency.run()]
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"
+    results = [speed.run(), latency.run(), windows.run(), peers.run(), calls.run()]
+    packages = {"NumPy": np, "Numba": numba, "Arrow": pa}
+    versions = ", ".join(f"{name} {package.__version__}" for name, package in packages.items())
     head = [
         "# Benchmarks",
         "",
         "Written by `make bench`; compare numbers within this page only. Answers are checked before anything",
-        f"is timed. {os.cpu_count()} cores, {versions}.",
+        f"is timed. {os.cpu_count()} cores, Python {platform.python_version()}, {versions}.",
         "",
     ]
     PAGE.write_text("\n".join([*head, *(section for section, _ in results)]))

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,10 @@ ROUNDS = 9
 CALLS = 20_000  # of one record; a tenth of them before anything is timed
 QUERIES = 100
 NOTE = """\
-Calls: the mean over many in a row, best of several turns; the operator has its slices, and the batches are
-Arrow record batches. Building: 100 queries of six kinds of windows and eight aggregates, the operator and its
-first 1,000 records; each query was run alone before, and the Numba compilations are counted. First result:
-a whole Python process from start to end, with the code kept by an earlier one or with an empty directory."""
+Calls: the mean over many in a row, best of several turns, with Arrow record batches. Building: 100 queries of
+six kinds of windows and eight aggregates, the operator and its first 1,000 records; Numba's compilations are
+counted in a process that began without kept code and has run each query alone. First result: a whole Python
+process from start to end, with the code that an earlier one has kept, or without any."""
 
 
 # ---- one call after the other ----
@@ -179,6 +180,28 @@ def _all_rows(queries: list[mt.Query], batch: pa.RecordBatch) -> pa.Table:
     return pa.concat_tables([rows, operator.finish()])
 
 
+def compilations(count: int) -> int:
+    """Return how often a new process without kept code compiles for queries that it has run one by one."""
+    with tempfile.TemporaryDirectory() as directory:
+        return int(
+            _in_new_process(f"from benchmarks import calls\nprint(calls.check_building({count}))", directory)
+        )
+
+
+def _in_new_process(code: str, directory: str) -> str:
+    """Return what a program writes in a new process, whose code is kept in a directory."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "MUNTIN_CACHE_DIR": directory},
+        cwd=Path(__file__).parent.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
 def seconds_to_build(count: int, rounds: int) -> float:
     """Return the least seconds for queries, operator and first batch."""
     batch = first_batch()
@@ -205,18 +228,11 @@ FIRST_ROWS = [
 
 def seconds_to_start(directory: str) -> float:
     """Return the seconds of a new process up to its first rows, with the code that a directory keeps."""
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST],
-        env={**environment, "MUNTIN_CACHE_DIR": directory},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    written = _in_new_process(FIRST, directory)
     seconds = time.perf_counter() - start
-    if done.stdout.strip() != str(FIRST_ROWS):
-        raise AssertionError(f"the first rows of a new process are {done.stdout.strip()}")
+    if written != str(FIRST_ROWS):
+        raise AssertionError(f"the first rows of a new process are {written}")
     return seconds
 
 
@@ -240,17 +256,18 @@ def run() -> tuple[str, bool]:
 
     def add(name: str, got: float, limit: float, unit: str) -> None:
         nonlocal held
-        held &= got < limit
-        rows.append([name, f"{got:,.3g}", unit, f"{limit:,g}", verdict(got < limit)])
+        held &= got <= limit
+        rows.append([name, f"{got:,.3g}", unit, f"{limit:,g}", verdict(got <= limit)])
 
     with Console().status("calls, building, first results"):
         for calls in CALLS_IN_A_ROW:
             check_calls(calls, 100)
-            seconds = seconds_a_call(calls, max(20, CALLS // calls.size), ROUNDS)
+            seconds = seconds_a_call(calls, max(100, CALLS // calls.size), ROUNDS)
             add(calls.name, seconds * 1e6, calls.limit, "us")
-        add("compilations for 100 queries", check_building(QUERIES), 1, "")
-        add("100 queries and a first batch", seconds_to_build(QUERIES, ROUNDS) * 1e3, 100, "ms")
+        check_building(QUERIES)
+        add(f"{QUERIES} queries and a first batch", seconds_to_build(QUERIES, ROUNDS) * 1e3, 100, "ms")
+        add("compilations for them", compilations(QUERIES), 0, "")
         cold, warm = seconds_cold_and_warm(2, 5)
         add("first result, code kept", warm, 1.5, "s")
         add("first result, nothing kept", cold, 8, "s")
-    return show("What a call costs", ["call", "takes", "", "less than", ""], rows, NOTE), held
+    return show("What a call costs", ["call", "takes", "", "at most", ""], rows, NOTE), held

@@ -13,7 +13,7 @@ def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], not
 
     A note says below the table what was measured.
     """
-    table = Table(title=title, caption=note or None)
+    table = Table(title=title, caption=note.replace("\n", " ") or None)
     for k, heading in enumerate(headings):
         table.add_column(heading, justify="right" if k else "left", no_wrap=k == 0)
     for row in rows:

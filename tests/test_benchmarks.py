@@ -1,12 +1,19 @@
 """Benchmarks check the answers they time; here the same checks run on little data, untimed."""
 
+import dataclasses
+import math
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import muntin as mt
+from benchmarks import __main__ as benchmarks
+from benchmarks import calls, latency, peers, speed, windows
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
+from muntin.kernels.modules import cache_directory
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
@@ -46,3 +53,167 @@ def test_bloom_by_reference(cls):
         if len(window) > 20:
             window.evict()
         assert got[i] == window.query()
+
+
+# ---- windows over one stream ----
+
+
+@pytest.mark.parametrize("case", windows.CASES, ids=lambda c: c.name)
+def test_answers_over_many_lengths(case):
+    table = windows.stream(100_000, disordered=case.disordered)
+    assert windows.check(case, table) >= 50
+
+
+def test_the_stream_is_as_the_page_says():
+    times = windows.stream(400_000, disordered=False)["ts"].to_numpy()
+    assert (np.diff(times) >= 0).all()
+    assert set(np.bincount(times)) == {2}
+    times = windows.stream(400_000, disordered=True)["ts"].to_numpy()
+    behind = np.maximum.accumulate(times) - times
+    assert 0 < behind.max() <= windows.DELAY
+    assert 0.15 < (behind > 0).mean() < 0.2
+    silences = np.diff(np.sort(times))
+    minutes = times.max() / 60_000
+    assert (silences > windows.GAP).sum() == pytest.approx(5 * minutes, abs=1)
+    assert windows.spread(1).tolist() == [1_000]
+    assert windows.spread(20).tolist() == list(range(1_000, 20_001, 1_000))
+    assert len(set(windows.spread(1_000).tolist())) == 1_000
+
+
+def without_first(rows):
+    return rows.slice(1)
+
+
+def moved(rows):
+    at = rows.column_names.index("window_start")
+    starts = rows["window_start"].to_numpy() + (np.arange(len(rows)) == 1)
+    return rows.set_column(at, "window_start", pa.array(starts))
+
+
+def off(rows):
+    at = rows.column_names.index("total")
+    return rows.set_column(at, "total", pa.array(rows["total"].to_numpy() * (1 + 1e-8)))
+
+
+def again(rows):
+    at = rows.column_names.index("revision")
+    return rows.set_column(at, "revision", pa.array(np.ones(len(rows), np.int64)))
+
+
+@pytest.mark.parametrize("wrong", [without_first, moved, off, again])
+def test_a_wrong_window_is_noticed(monkeypatch, wrong):
+    def run_wrong(*arguments, right=windows.run_case):
+        operator, rows = right(*arguments)
+        return operator, wrong(rows)
+
+    monkeypatch.setattr(windows, "run_case", run_wrong)
+    with pytest.raises(AssertionError, match="lengths, sessions: "):
+        windows.check(windows.CASES[4], windows.stream(10_000, disordered=True))
+
+
+# ---- polars ----
+
+SMALL = [
+    dataclasses.replace(peer, keys=min(peer.keys, 30), span=min(peer.span, 4 * peer.length + 50))
+    for peer in peers.PEERS
+]
+
+
+@pytest.mark.parametrize("peer", SMALL, ids=lambda p: p.name)
+def test_the_same_windows_as_polars(peer):
+    assert peers.check(peer, peers.table_of(3_000, peer)) > 100
+
+
+@pytest.mark.parametrize("wrong", [without_first, off])
+def test_other_windows_than_those_of_polars_are_noticed(monkeypatch, wrong):
+    right = peers.run_muntin
+    monkeypatch.setattr(peers, "run_muntin", lambda *arguments: wrong(right(*arguments)))
+    with pytest.raises(AssertionError, match="30 keys, 60 s: other "):
+        peers.check(SMALL[-1], peers.table_of(3_000, SMALL[-1]))
+
+
+# ---- calls ----
+
+
+@pytest.mark.parametrize("some", calls.CALLS_IN_A_ROW, ids=lambda c: c.name)
+def test_rows_of_the_calls(some):
+    calls.check_calls(some, 30)
+
+
+def test_other_rows_than_a_call_must_give_are_noticed():
+    some = dataclasses.replace(calls.CALLS_IN_A_ROW[0], rows=1)
+    with pytest.raises(AssertionError, match="other numbers of rows than 1 a batch"):
+        calls.check_calls(some, 5)
+
+
+def test_queries_together_give_the_rows_of_each_alone():
+    calls.check_building(24)
+    names = {(type(query.window), *query.aggregates) for query in calls.mixed_queries(100)}
+    assert len(names) == len(calls.WINDOWS) * len(calls.AGGREGATES)
+
+
+def test_compilations_are_counted(monkeypatch, tmp_path):
+    monkeypatch.setenv("MUNTIN_CACHE_DIR", str(tmp_path))
+
+    class New(mt.Aggregate):
+        commutative = True
+
+        def lift(v):
+            return v * 1.25
+
+        def combine(a, b):
+            return a + b
+
+        def lower(a):
+            return a
+
+    def together(queries, batch, right=calls._all_rows):
+        if len(queries) > 1:
+            mt.aggregate(batch, mt.tumbling(10).agg(total=New("v")), time="ts")
+        return right(queries, batch)
+
+    calls.check_building(2)
+    assert calls.check_building(2) == 0
+    monkeypatch.setattr(calls, "_all_rows", together)
+    assert calls.check_building(2) > 0
+
+
+def test_the_first_rows_of_a_process(tmp_path):
+    assert calls.seconds_to_start(str(cache_directory() or tmp_path)) > 0
+
+
+# ---- the page ----
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_lost_limits_are_reported(monkeypatch, held):
+    most, least = (math.inf, 0) if held else (0, math.inf)
+    monkeypatch.setattr(windows, "RECORDS", 4_000)
+    monkeypatch.setattr(windows, "CASES", [dataclasses.replace(c, limit=most) for c in windows.CASES[::4]])
+    monkeypatch.setattr(peers, "ROWS", 1_000)
+    monkeypatch.setattr(peers, "PEERS", [dataclasses.replace(p, limit=least) for p in SMALL[-2:]])
+    monkeypatch.setattr(calls, "CALLS", 100)
+    some = [dataclasses.replace(c, limit=most) for c in calls.CALLS_IN_A_ROW[:1]]
+    monkeypatch.setattr(calls, "CALLS_IN_A_ROW", some)
+    monkeypatch.setattr(calls, "QUERIES", 4)
+    monkeypatch.setattr(calls, "seconds_to_build", lambda count, rounds: least)
+    monkeypatch.setattr(calls, "compilations", lambda count: 0)
+    monkeypatch.setattr(calls, "seconds_cold_and_warm", lambda cold, warm: (7.0, 1.0))
+    for module in (windows, peers, calls):
+        monkeypatch.setattr(module, "ROUNDS", 1)
+        section, all_held = module.run()
+        assert all_held == held
+        assert ("LOST" in section) == (not held)
+        assert module.NOTE in section
+
+
+@pytest.mark.parametrize("lost", [None, speed, latency, windows, peers, calls])
+def test_the_page_is_written_and_a_lost_limit_fails_the_run(monkeypatch, tmp_path, lost):
+    for module in (speed, latency, windows, peers, calls):
+        section = (f"### {module.__name__}\n", module is not lost)
+        monkeypatch.setattr(module, "run", lambda section=section: section)
+    monkeypatch.setattr(benchmarks, "PAGE", tmp_path / "page.md")
+    assert benchmarks.main() == (0 if lost is None else 1)
+    page = (tmp_path / "page.md").read_text()
+    assert page.startswith("# Benchmarks")
+    assert page.count("### benchmarks.") == 5

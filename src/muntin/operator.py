@@ -119,7 +119,7 @@ class WindowOperator:
             for column in query.aggregates:
                 if column in taken:
                     raise ValueError(
-                        f"query {name!r} names an aggregate {column!r}, like a key or a fixed column of the output."
+                        f"query {name!r} names an aggregate {column!r}, like a key or a fixed output column."
                     )
 
     def _inputs(self) -> list[str]:
@@ -211,8 +211,8 @@ class WindowOperator:
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
         if self._policy == "in_order" and not self._late_dropped:
             warnings.warn(
-                f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream is "
-                "not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
+                f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
+                "is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -351,9 +351,9 @@ class WindowOperator:
             raise KeyError(f"there is no query named {name!r}; there are {', '.join(map(repr, names))}.")
         if self._engine is None:
             return pa.table({})
-        bounds = (_ticks(bound, self._engine.time_type) for bound in (start, end))
+        low, high = (_ticks(bound, self._engine.time_type) for bound in (start, end))
         code = None if key is None else self._code(key)
-        return self._engine.lookup(name, *bounds, code, self._keys)
+        return self._engine.lookup(name, low, high, code, self._keys)
 
     def _code(self, key: Any) -> int:
         values = key if isinstance(key, (tuple, list)) else (key,)
@@ -392,13 +392,13 @@ class WindowOperator:
             "late_dropped": self._late_dropped,
             "last_stamp": self._last_stamp,
             "late": len(self._late),
-            "engine": engine.describe() if engine is not None else None,
+            "engine": snapshot.describe_engine(engine) if engine is not None else None,
         }
         tables = {f"late {k}": table for k, table in enumerate(self._late)}
         if self._pending_watermark is not None:
             tables["watermark"] = pa.table({"watermark": pa.array([_scalar(self._pending_watermark)])})
         if engine is not None:
-            tables |= engine.tables(self._keys)
+            tables |= snapshot.engine_tables(engine, self._keys)
             tables["types"] = pa.schema(list(self._schema.types.items())).empty_table()
         return envelope.pack(described, tables)
 
@@ -439,7 +439,7 @@ class WindowOperator:
         self._schema.fix(types)
         self._keys.load([tables["keys"].column(k).combine_chunks() for k in range(len(self._keys.names))])
         engine = self._build(types, tables["time"].schema.field("time").type, empty=True)
-        engine.load(described, tables, queries)
+        snapshot.load_engine(engine, described, tables, queries)
         self._engine = engine
 
     # ---- tables ----

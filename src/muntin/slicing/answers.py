@@ -107,6 +107,7 @@ def answers_of(
     reads: tuple[tuple[int, int], ...],
     states_of: Callable[[int], States],
 ) -> Answers:
+    """Return the answers of an aggregate, given the partials of the fields that it reads."""
     if not isinstance(aggregate, BuiltIn):
         number = reads[0][0]
         return store.fields[number].answers(states_of(number), aggregate)

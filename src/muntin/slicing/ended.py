@@ -17,6 +17,7 @@ _HANDFUL = 32  # windows
 
 
 def next_end(grid: Grid, watermark: int) -> int:
+    """Return the first end of a window past a watermark."""
     return int(end(grid, last_ended(grid, watermark) + 1))
 
 
@@ -106,7 +107,7 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, key_ends: Places, fir
 def count_windows(
     planned: PlannedQuery, ordered: Ordered, before: Places, after: Places, changed: Places, partial: bool
 ) -> Rows:
-    """Return windows of positions that are full and new, or hold a new position; all, if partial ones are wanted."""
+    """Return windows of positions that are full and new, or hold a new one; with `partial`, all begun."""
     grid: Grid = planned.window
     codes = ordered.code[np.append(True, ordered.code[1:] != ordered.code[:-1])]
     least = np.minimum(before[codes], changed[codes])  # windows that end past this are new or changed

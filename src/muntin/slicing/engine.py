@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.slicing import envelope, intake, loops, output, snapshot
+from muntin.slicing import intake, loops, output
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
 from muntin.slicing.keys import KeyTable
@@ -70,8 +70,9 @@ class Engine:
         in_order = policy == "in_order" and not tied
         self.slices = SliceManager(self.plan, fields, in_order=in_order, tied=tied, eager=store == "eager")
         self.windows = WindowManager(self.plan, self.slices, lateness, store)
-        self._watch_empty(planned)
-        self._waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self.watch_empty(planned)
+        self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
         self._sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
         self._cells = 256  # with twice as many, it is time to let go of some
 
@@ -98,7 +99,8 @@ class Engine:
         kinds = intake.kinds_of(plan, self.types)
         return make_field(plan.field, plan.own, kinds, nullable=nullable)
 
-    def _watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
+    def watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
+        """Follow the records of each key for queries that report empty windows."""
         for query in planned:
             if query.query.emit_empty:
                 self.windows.spans[query.number] = Spans()
@@ -109,9 +111,9 @@ class Engine:
         self._take_up(name, query, origin)
 
     def _take_up(self, name: str, query: Query, origin: int | None) -> None:
-        if self._waiting or any(n not in self.types for a in query.aggregates.values() for n in a.columns):
+        if self.waiting or any(n not in self.types for a in query.aggregates.values() for n in a.columns):
             query.window.resolved(self.plan.clock)
-            self._waiting.append((name, query, origin))  # the next batch will tell the types of its columns
+            self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
             return
         self._plan_answers([(name, query)])
         planned = self.plan.add([(name, query)], origin)
@@ -121,14 +123,14 @@ class Engine:
                 self.slices.fields[number] = self._field(number)
         self.slices.adapt()
         self.windows.adapt()
-        self._watch_empty(planned)
+        self.watch_empty(planned)
 
     def take_up(self, types: dict[str, pa.DataType]) -> None:
         """Plan queries that read columns which no batch had to have before."""
-        if not self._waiting:
+        if not self.waiting:
             return
-        waiting, before = self._waiting, self.types
-        self.types, self._waiting = {**types, **self.types}, []
+        waiting, before = self.waiting, self.types
+        self.types, self.waiting = {**types, **self.types}, []
         try:
             for _, query, _ in waiting:
                 for aggregate in query.aggregates.values():
@@ -136,13 +138,13 @@ class Engine:
             for name, query, origin in waiting:
                 self._take_up(name, query, origin)
         except BaseException:
-            self.types, self._waiting = before, waiting
+            self.types, self.waiting = before, waiting
             raise
 
     def remove(self, name: str) -> None:
         """Drop a query."""
-        if any(name == other for other, _, _ in self._waiting):
-            self._waiting = [waiting for waiting in self._waiting if waiting[0] != name]
+        if any(name == other for other, _, _ in self.waiting):
+            self.waiting = [waiting for waiting in self.waiting if waiting[0] != name]
             return
         gone = self.plan.remove(name)
         self.slices.fields = {n: f for n, f in self.slices.fields.items() if n in self.plan.fields}
@@ -168,7 +170,7 @@ class Engine:
         return self.plan.columns()
 
     def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
-        """Return what each field reads; fields that meet their first null go on in a form that can hold it."""
+        """Return what each field reads; fields that meet their first null go on in a form that holds it."""
         read = {name: intake.read_column(columns[name]) for name in self.columns()}
         found = {}
         for number, plan in self.plan.fields.items():
@@ -209,7 +211,8 @@ class Engine:
             emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
             return self.table(emission, keys), dropped
 
-        return self._guarded(take_in, values)
+        taken: tuple[pa.Table, Places | None] = self._guarded(take_in, values)
+        return taken
 
     def _process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
@@ -467,7 +470,7 @@ class Engine:
         kept = np.ones(len(query), bool)
         for i in rows.tolist():
             planned = watched[int(query[i])]
-            values = tuple(_value(*answers[column], i) for column in planned.query.aggregates)
+            values = tuple(_value(answers[column], i) for column in planned.query.aggregates)
             who = (planned.number, int(code[i]))
             kept[i] = not _same(self.windows.previous.get(who), values)
             self.windows.previous[who] = values
@@ -475,11 +478,12 @@ class Engine:
 
     def lookup(self, name: str, start: int, end_: int, code: int | None, keys: KeyTable) -> pa.Table:
         """Return the aggregates of a query over the live slices that lie between two times, by key."""
-        (planned,) = [p for p in self.plan.queries if p.name == name] or [None]
+        planned = next((p for p in self.plan.queries if p.name == name), None)
         if planned is None or planned.family == "count":
             raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
         store = self.slices.grid if planned.family == "grid" else self.slices.sessions[planned.origin]
-        assert store is not None and self.slices.slicer is not None
+        assert store is not None
+        assert self.slices.slicer is not None
         if planned.family == "grid" and self.slices.slicer.grid is not None:
             edges = self.slices.slicer.grid
             start = max(start, self.slices.dropped_before)
@@ -495,11 +499,11 @@ class Engine:
         if len(at):
             low = at[np.append(True, np.diff(at) + np.diff(ordered.code[at]) != 1)]
             high = at[np.append(np.diff(at) + np.diff(ordered.code[at]) != 1, True)] + 1
-            bounds = [np.full(len(low), start), np.full(len(low), end_)]
+            begins, ends = np.full(len(low), start), np.full(len(low), end_)
             if planned.family == "session":
-                bounds = [ordered.first[low], ordered.last[high - 1]]
+                begins, ends = ordered.first[low], ordered.last[high - 1]
             query = np.full(len(low), planned.number)
-            rows = Rows(query, ordered.code[low], *bounds, None, None, low, high)
+            rows = Rows(query, ordered.code[low], begins, ends, None, None, low, high)
             self.windows.emit([(store, rows)], emission)
         emitted = self.windows.windows_emitted
         table = self.table(emission, keys)
@@ -547,7 +551,8 @@ class Engine:
 
     def slice_count(self) -> int:
         """Return the number of live slices, those of each key counted."""
-        return sum(store.slices for store in self._stores())
+        count: int = sum(store.slices for store in self._stores())
+        return count
 
     def records_kept(self) -> int:
         """Return the number of records kept."""
@@ -556,95 +561,13 @@ class Engine:
 
     def state_bytes(self) -> int:
         """Return the bytes of slices and records."""
-        total = sum(store.nbytes for store in self._stores())
+        total: int = sum(store.nbytes for store in self._stores())
         total += sum(slices.pending.nbytes for slices in self.slices.counts.values())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)
 
-    # ---- snapshots ----
 
-    def describe(self) -> dict[str, Any]:
-        """Return all that is not a table."""
-        windows = self.windows
-        return {
-            "watermark": self.watermark,
-            "largest": self.largest,
-            "plan": snapshot.describe_plan(self.plan, self.slices.fields),
-            "waiting": [[name, origin] for name, _, origin in self._waiting],
-            "answers": [[name, kind is not None] for name, kind in self.answer_types.items()],
-            "sessions": list(self.slices.sessions),
-            "counts": list(self.slices.counts),
-            "log": self.slices.log is not None,
-            "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
-            "previous": [[list(who), envelope.encode(values)] for who, values in windows.previous.items()],
-            "spans": [
-                [n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()
-            ],
-            "combines": [self.slices.update_combines, windows.final_combines, windows.windows_emitted],
-        }
-
-    def tables(self, keys: KeyTable) -> dict[str, pa.Table]:
-        """Return keys, slices and records."""
-        slices = self.slices
-        kinds = [(name, kind) for name, kind in self.answer_types.items() if kind is not None]
-        tables = {
-            "keys": pa.table(keys.table(), names=keys.names) if keys.names else pa.table({}),
-            "time": pa.schema([("time", self.time_type)]).empty_table(),
-            "answers": pa.schema(kinds).empty_table(),
-        }
-        if slices.grid is not None:
-            tables["grid"] = snapshot.dump_store(slices.grid)
-        for k, store in enumerate(slices.sessions.values()):
-            tables[f"session {k}"] = snapshot.dump_store(store)
-        for k, counts in enumerate(slices.counts.values()):
-            for name, table in snapshot.dump_counts(counts).items():
-                tables[f"count {k} {name}"] = table
-        if slices.log is not None:
-            tables["log"] = snapshot.dump_log(slices.log)
-        return tables
-
-    def load(self, described: dict[str, Any], tables: dict[str, pa.Table], queries: dict[str, Query]) -> None:
-        """Fill an engine without queries with the state of another."""
-        self.watermark, self.largest = described["watermark"], described["largest"]
-        snapshot.load_plan(self.plan, described["plan"], queries)
-        self._waiting = [(name, queries[name], origin) for name, origin in described["waiting"]]
-        known = {field.name: field.type for field in tables["answers"].schema}
-        self.answer_types = {name: known.get(name) for name, _ in described["answers"]}
-        forms = {int(number): form for number, form in described["plan"]["forms"].items()}
-        kinds = {}
-        for number, plan in self.plan.fields.items():
-            kinds[number] = None if forms[number] == "object" else intake.kinds_of(plan, self.types)
-            nullable = forms[number] == "nullable"
-            self.slices.fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
-        self.slices.adapt()
-        self.windows.adapt()
-        self._watch_empty(self.plan.queries)
-        self._load_slices(described, tables, kinds)
-        windows = self.windows
-        windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
-        windows.previous = {(who[0], who[1]): envelope.decode(v) for who, v in described["previous"]}
-        for number, first, last, filled in described["spans"]:
-            windows.spans[number].filled = {(code, ends) for code, ends in filled}
-            windows.spans[number].first = np.array(first, np.int64)
-            windows.spans[number].last = np.array(last, np.int64)
-            windows.spans[number].settle()
-        self.slices.update_combines, windows.final_combines, windows.windows_emitted = described["combines"]
-
-    def _load_slices(
-        self, described: dict[str, Any], tables: dict[str, pa.Table], kinds: dict[int, Any]
-    ) -> None:
-        slices = self.slices
-        if slices.grid is not None:
-            snapshot.load_store(slices.grid, tables["grid"])
-        for k, origin in enumerate(described["sessions"]):
-            snapshot.load_store(slices.sessions[origin], tables[f"session {k}"])
-        for k, origin in enumerate(described["counts"]):
-            parts = {name: tables[f"count {k} {name}"] for name in ("store", "pending", "positions")}
-            snapshot.load_counts(slices.counts[origin], parts, slices.fields, kinds)
-        if slices.log is not None:
-            snapshot.load_log(slices.log, tables["log"], slices.fields, kinds)
-
-
-def _value(data: Any, missing: Any, i: int) -> Any:
+def _value(answers: tuple[Any, Any], i: int) -> Any:
+    data, missing = answers
     if data is None or (missing is not None and missing[i]):
         return None
     return data[i]

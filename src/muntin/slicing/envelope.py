@@ -49,8 +49,8 @@ def unpack(blob: bytes) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     _, version, length, digest = _HEAD.unpack_from(blob)
     if version != VERSION:
         raise SnapshotError(
-            f"this snapshot has format {version}, and this muntin reads format {VERSION}: restore it with the "
-            "version of muntin that wrote it."
+            f"this snapshot has format {version}, and this muntin reads format {VERSION}: restore it with "
+            "the version of muntin that wrote it."
         )
     body = blob[_HEAD.size :]
     if len(body) != length or hashlib.sha256(body).digest() != digest:
@@ -97,8 +97,8 @@ def encode(value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
         return encode(value.item())
     raise SnapshotError(
-        f"a state holds a {type(value).__name__}, which a snapshot cannot keep; it keeps numbers, texts, bytes, "
-        "decimals, dates and times, and tuples, lists, sets and dicts of them."
+        f"a state holds a {type(value).__name__}, which a snapshot cannot keep; it keeps numbers, texts, "
+        "bytes, decimals, dates and times, and tuples, lists, sets and dicts of them."
     )
 
 

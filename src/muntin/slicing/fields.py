@@ -455,11 +455,14 @@ def _join_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
     whole = high + (low >> 32)
     if ((whole >= 2**31) | (whole < -(2**31))).any():
         raise OverflowError(sums.TOO_LARGE)
-    return (whole << 32) | (low & 4294967295)
+    joined: NDArray[Any] = (whole << 32) | (low & 4294967295)
+    return joined
 
 
 def _float_of_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-    return (high + (low >> 32)).astype(float) * 4294967296.0 + (low & 4294967295).astype(float)
+    whole: NDArray[Any] = (high + (low >> 32)).astype(float)
+    total: NDArray[Any] = whole * 4294967296.0 + (low & 4294967295).astype(float)
+    return total
 
 
 _READS: dict[Any, Callable[..., NDArray[Any]]] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.slicing.fields import CompiledField, FieldPartials, States
+from muntin.slicing.fields import CompiledField, States
 
 if TYPE_CHECKING:
     from muntin.slicing.store import AggregateStore
@@ -70,7 +70,7 @@ class Prefixes:
 class Stacks:
     """Two stacks per key, for one field and one query."""
 
-    def __init__(self, partials: FieldPartials) -> None:
+    def __init__(self, partials: CompiledField) -> None:
         self.partials = partials
         self._front = partials.allocate(0)
         self.forget()
@@ -125,7 +125,7 @@ class Stacks:
 class Trees:
     """FlatFAT per key, for one field: room is a power of two, doubled when full, halved at a third."""
 
-    def __init__(self, partials: FieldPartials) -> None:
+    def __init__(self, partials: CompiledField) -> None:
         self.partials = partials
         self.forget()
 
@@ -145,7 +145,7 @@ class Trees:
             self._dirty = np.append(self._dirty, np.zeros(2 * count - len(self._dirty), bool))
         self._dirty[at] = True
 
-    def fold(self, store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
+    def fold(self, store: AggregateStore, low: Places, high: Places) -> tuple[States, int]:
         """Fold ranges of leaves."""
         ordered = store.ordered()
         firsts = ordered.key_starts()
@@ -239,7 +239,7 @@ class Folds:
         for trees in self._trees.values():
             trees.forget()
 
-    def keep_trees(self, fields: Mapping[int, FieldPartials]) -> None:
+    def keep_trees(self, fields: Mapping[int, CompiledField]) -> None:
         """Keep trees over these fields from now on."""
         self._trees = {number: self._trees.get(number) or Trees(p) for number, p in fields.items()}
 
@@ -254,13 +254,15 @@ class Folds:
 
     def slide(self, number: int, query: int, low: Places, high: Places) -> tuple[States, int]:
         """Fold the ranges of one query, which never go back, with two stacks."""
-        stacks = self._stacks.setdefault((number, query), Stacks(self._store.fields[number]))
+        partials: Any = self._store.fields[number]
+        stacks = self._stacks.setdefault((number, query), Stacks(partials))
         return stacks.fold(self._store, number, low, high)
 
     def tree(self, number: int, low: Places, high: Places) -> tuple[States, int]:
         """Fold ranges from trees."""
         if number not in self._trees:
-            self._trees[number] = Trees(self._store.fields[number])
+            partials: Any = self._store.fields[number]
+            self._trees[number] = Trees(partials)
         trees = self._trees[number]
         trees.refresh(self._store, number)
-        return trees.fold(self._store, number, low, high)
+        return trees.fold(self._store, low, high)

@@ -100,8 +100,8 @@ class Schema:
             return array.cast(wanted)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise TypeError(
-                f"column {name!r} was {wanted} in the first batch and is {array.type} now, which cannot be cast "
-                f"without loss: {error}"
+                f"column {name!r} was {wanted} in the first batch and is {array.type} now, which cannot be "
+                f"cast without loss: {error}"
             ) from error
 
 

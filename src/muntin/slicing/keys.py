@@ -38,7 +38,8 @@ class KeyTable:
             return self._number(columns)
         if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
             encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
-            return self._number([encoded.dictionary])[_places(encoded.indices)]
+            codes: Places = self._number([encoded.dictionary])[_places(encoded.indices)]
+            return codes
         return self._encode_several(columns)
 
     def _encode_several(self, columns: Sequence[pa.Array]) -> Places:
@@ -54,7 +55,8 @@ class KeyTable:
             _, combined = np.unique(combined, return_inverse=True)
         _, first = np.unique(combined, return_index=True)
         at = pa.array(first)
-        return self._number([column.take(at) for column in columns])[combined]
+        numbers: Places = self._number([column.take(at) for column in columns])[combined]
+        return numbers
 
     def _number(self, columns: Sequence[pa.Array]) -> Places:
         identities = [_identities(column) for column in columns]

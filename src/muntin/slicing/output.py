@@ -131,7 +131,7 @@ class Constants:
             zeros = np.zeros(self._count, np.int64)
             self._nulls, self._zeros = pa.nulls(self._count, pa.int64()), pa.array(zeros)
             self._inserts = coded(zeros, CHANGES)
-        return tuple(c.slice(0, count) for c in (self._nulls, self._zeros, self._inserts))  # type: ignore[return-value]
+        return self._nulls.slice(0, count), self._zeros.slice(0, count), self._inserts.slice(0, count)
 
 
 _constants = Constants()

@@ -42,9 +42,13 @@ class Rows:
         return Rows(*columns, id_, change, self.low[at], self.high[at])
 
 
+def _changes(rows: Rows) -> NDArray[np.int8]:
+    return np.zeros(len(rows), np.int8) if rows.change is None else rows.change
+
+
 def joined(groups: list[Rows]) -> Rows:
     """Return the rows of several groups, by query: within one, ranges of slices go forward."""
-    change = [np.zeros(len(r), np.int8) if r.change is None else r.change for r in groups]
+    change = [_changes(r) for r in groups]
     rows = Rows(
         np.concatenate([r.query for r in groups]),
         np.concatenate([r.code for r in groups]),
@@ -61,6 +65,7 @@ def joined(groups: list[Rows]) -> Rows:
 
 
 def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) -> Rows:
+    """Return rows followed by windows of a query that are gone: key, start and end of each."""
     code, start, end_ = (np.array(column, np.int64) for column in zip(*gone, strict=True))
     none = np.zeros(len(gone), np.int64)
     return Rows(
@@ -69,7 +74,7 @@ def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) 
         np.append(rows.start, start),
         np.append(rows.end, end_),
         None,
-        np.append(rows.change, np.full(len(gone), RETRACT, np.int8)),
+        np.append(_changes(rows), np.full(len(gone), RETRACT, np.int8)),
         np.append(rows.low, none),
         np.append(rows.high, none),
     )

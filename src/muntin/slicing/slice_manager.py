@@ -78,9 +78,9 @@ class SliceManager:
         self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
         self.grid = self._adapted(self.grid, grids) if grids else None
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
-            starts = self.slicer.grid.floors(self.grid.column("start")) if self.grid.count else None
-            if starts is not None and (starts != self.grid.column("start")).any():
-                self.grid.recut(starts)
+            cut = self.slicer.grid.floors(self.grid.column("start"))
+            if (cut != self.grid.column("start")).any():
+                self.grid.recut(cut)
         self.sessions = {
             origin: self._adapted(self.sessions.get(origin), queries) for origin, queries in sessions.items()
         }
@@ -88,7 +88,7 @@ class SliceManager:
         self._adapt_log()
         own = any(plan.own is not None for plan in self.plan.fields.values())
         late_sessions = any(origin is not None for origin in self.sessions)
-        # Records that come singly are added without a detour over arrays, where nothing can break off half-way.
+        # Single records are added without a detour over arrays, where nothing can break off half-way.
         self._one_by_one = not (own or late_sessions or self.counts or self.eager or self.log is not None)
         if self.eager:
             self._keep_trees()
@@ -168,8 +168,7 @@ class SliceManager:
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
             start = self.slicer.grid.floor(t)
             places.append((self.grid, start, self.grid.place_of(code, start)))
-        for store in self.sessions.values():
-            places.append((store, t, store.run_of(code, t, self.gap(None))))
+        places += [(store, t, store.run_of(code, t, self.gap(None))) for store in self.sessions.values()]
         if any(at == BEHIND for _, _, at in places):
             return False
         for store, start, at in places:
@@ -222,7 +221,8 @@ class SliceManager:
 
     def gap(self, origin: Origin) -> int:
         """Return the least gap of the sessions over a stream: runs further apart never meet."""
-        return min(p.window for p in self.plan.of_family("session") if p.origin == origin)
+        least: int = min(p.window for p in self.plan.of_family("session") if p.origin == origin)
+        return least
 
     def convert(self, number: int, old: CompiledField, new: FieldPartials) -> None:
         """Hold a field's partials in another form from now on, in all stores."""
@@ -271,7 +271,7 @@ class SliceManager:
         if self.grid is not None:
             longest = max(planned.window.length for planned in self.plan.of_family("grid"))
             starts = self.grid.column("start")
-            # Ends of windows matter until they have passed: where nothing comes late, only starts remain edges.
+            # Ends of windows matter until they pass: where nothing comes late, only starts remain edges.
             if self._kept_edges is not None and self.grid.count:
                 self.grid.recut(self._kept_edges.floors(starts))
                 starts = self.grid.column("start")

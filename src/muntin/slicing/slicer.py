@@ -78,8 +78,8 @@ class StreamSlicer:
         starts = self._grid_starts(edges)[panes.start]
         if whole:
             return replace(panes, start=starts)
-        columns = (column[filled] for column in (panes.code, starts, panes.first, panes.last, panes.rows))
-        return Panes(*columns, panes.states)
+        code, first, last, rows = (c[filled] for c in (panes.code, panes.first, panes.last, panes.rows))
+        return Panes(code, starts[filled], first, last, rows, panes.states)
 
     def _cut_dense(self, stretch: Stretch, look_up: LookUp) -> tuple[Places, Panes]:
         """Return the pane of each record, and panes for all slices and keys; starts are numbers of slices."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,16 @@ from muntin.algebra.fusion import Field
 from muntin.algebra.sums import Count
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.envelope import SnapshotError, decode, encode
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
+from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values, make_field
+from muntin.slicing.intake import kinds_of
+from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import FieldPlan, Plan, PlannedQuery
 from muntin.slicing.records import RecordLog
 from muntin.slicing.store import AggregateStore
 from muntin.windows.base import Query
+
+if TYPE_CHECKING:
+    from muntin.slicing.engine import Engine
 
 _CELLS = ("code", "start", "first", "last", "rows")
 _FLAGS = ("emit_empty", "emit_partial", "emit")
@@ -64,13 +69,13 @@ def make_query(description: Mapping[str, Any]) -> Query | None:
 def match_queries(
     described: Sequence[tuple[str, Mapping[str, Any]]], given: Iterable[Query] | None
 ) -> dict[str, Query]:
-    """Return the queries of a snapshot by name: those that the user gave, if they are the same, or made anew."""
+    """Return the queries of a snapshot by name: those that the user gave, if they match, or made anew."""
     if given is None:
         made = {name: make_query(description) for name, description in described}
         own = [name for name, query in made.items() if query is None]
         if own:
             raise SnapshotError(
-                f"query {own[0]!r} holds aggregates of your own, which a snapshot cannot: give restore(queries=...)."
+                f"query {own[0]!r} has aggregates of your own, which no snapshot holds: give restore queries=."
             )
         return {name: query for name, query in made.items() if query is not None}
     listed = list(given)
@@ -81,8 +86,8 @@ def match_queries(
         same = [q for q in [by_name.get(name), *unnamed] if q is not None and _same(q, description)]
         if not same:
             raise SnapshotError(
-                f"the snapshot has a query {name!r} that is none of those given; give the queries of the operator "
-                "that the snapshot was taken of, and add or remove others afterwards."
+                f"the snapshot has a query {name!r} that is none of those given; give the queries of the "
+                "operator that the snapshot was taken of, and add or remove others afterwards."
             )
         found[name] = same[0]
     if len(listed) != len(described):
@@ -250,3 +255,91 @@ def load_counts(
     slices.seen = np.array(_numbers(tables["positions"], "seen"), np.int64)
     slices.viewed = np.array(_numbers(tables["positions"], "viewed"), np.int64)
     slices.changed = slices.viewed.copy()
+
+
+# ---- the engine ----
+
+
+def describe_engine(engine: Engine) -> dict[str, Any]:
+    """Return all of an engine that is not a table."""
+    windows = engine.windows
+    return {
+        "watermark": engine.watermark,
+        "largest": engine.largest,
+        "plan": describe_plan(engine.plan, engine.slices.fields),
+        "waiting": [[name, origin] for name, _, origin in engine.waiting],
+        "answers": [[name, kind is not None] for name, kind in engine.answer_types.items()],
+        "sessions": list(engine.slices.sessions),
+        "counts": list(engine.slices.counts),
+        "log": engine.slices.log is not None,
+        "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
+        "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
+        "spans": [[n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()],
+        "combines": [engine.slices.update_combines, windows.final_combines, windows.windows_emitted],
+    }
+
+
+def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
+    """Return keys, slices and records."""
+    slices = engine.slices
+    kinds = [(name, kind) for name, kind in engine.answer_types.items() if kind is not None]
+    tables = {
+        "keys": pa.table(keys.table(), names=keys.names) if keys.names else pa.table({}),
+        "time": pa.schema([("time", engine.time_type)]).empty_table(),
+        "answers": pa.schema(kinds).empty_table(),
+    }
+    if slices.grid is not None:
+        tables["grid"] = dump_store(slices.grid)
+    for k, store in enumerate(slices.sessions.values()):
+        tables[f"session {k}"] = dump_store(store)
+    for k, counts in enumerate(slices.counts.values()):
+        for name, table in dump_counts(counts).items():
+            tables[f"count {k} {name}"] = table
+    if slices.log is not None:
+        tables["log"] = dump_log(slices.log)
+    return tables
+
+
+def load_engine(
+    engine: Engine, described: dict[str, Any], tables: dict[str, pa.Table], queries: dict[str, Query]
+) -> None:
+    """Fill an engine without queries with the state of another."""
+    engine.watermark, engine.largest = described["watermark"], described["largest"]
+    load_plan(engine.plan, described["plan"], queries)
+    engine.waiting = [(name, queries[name], origin) for name, origin in described["waiting"]]
+    known = {field.name: field.type for field in tables["answers"].schema}
+    engine.answer_types = {name: known.get(name) for name, _ in described["answers"]}
+    forms = {int(number): form for number, form in described["plan"]["forms"].items()}
+    kinds = {}
+    for number, plan in engine.plan.fields.items():
+        kinds[number] = None if forms[number] == "object" else kinds_of(plan, engine.types)
+        nullable = forms[number] == "nullable"
+        engine.slices.fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
+    engine.slices.adapt()
+    engine.windows.adapt()
+    engine.watch_empty(engine.plan.queries)
+    _load_slices(engine, described, tables, kinds)
+    windows = engine.windows
+    windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
+    windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}
+    for number, first, last, filled in described["spans"]:
+        windows.spans[number].filled = {(code, ends) for code, ends in filled}
+        windows.spans[number].first = np.array(first, np.int64)
+        windows.spans[number].last = np.array(last, np.int64)
+        windows.spans[number].settle()
+    engine.slices.update_combines, windows.final_combines, windows.windows_emitted = described["combines"]
+
+
+def _load_slices(
+    engine: Engine, described: dict[str, Any], tables: dict[str, pa.Table], kinds: dict[int, Any]
+) -> None:
+    slices = engine.slices
+    if slices.grid is not None:
+        load_store(slices.grid, tables["grid"])
+    for k, origin in enumerate(described["sessions"]):
+        load_store(slices.sessions[origin], tables[f"session {k}"])
+    for k, origin in enumerate(described["counts"]):
+        parts = {name: tables[f"count {k} {name}"] for name in ("store", "pending", "positions")}
+        load_counts(slices.counts[origin], parts, slices.fields, kinds)
+    if slices.log is not None:
+        load_log(slices.log, tables["log"], slices.fields, kinds)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import loops
+from muntin.slicing.edges import distinct
 from muntin.slicing.fields import FieldPartials, States, Values
 from muntin.slicing.folds import Folds
 
@@ -131,9 +132,10 @@ class AggregateStore:
         else:
             self.folds.touch(at, panes.code, self._columns["start"][at], self.count)
         if not len(kept):
-            return np.unique(at[behind]) if behind.any() else at[:0]
-        touched = np.unique(np.concatenate([at[behind], kept]))
-        return touched[self.column("rows")[touched] > 0]
+            return distinct(at[behind]) if behind.any() else at[:0]
+        touched = distinct(np.concatenate([at[behind], kept]))
+        alive: Places = touched[self.column("rows")[touched] > 0]
+        return alive
 
     def place_of(self, code: int, start: int) -> int:
         """Return a key's latest cell, if it has this start; NEW if it has an earlier one; else BEHIND."""
@@ -143,7 +145,7 @@ class AggregateStore:
         return at if self._columns["start"][at] == start else BEHIND
 
     def run_of(self, code: int, t: int, gap: int) -> int:
-        """Return a key's latest run, if a record at t joins it and no other; NEW if it is past; else BEHIND."""
+        """Return a key's latest run, if a record at t joins it alone; NEW if it is past; else BEHIND."""
         at = int(self._latest[code]) if code < len(self._latest) else -1
         if at < 0 or self._columns["last"][at] + gap < t:
             return NEW

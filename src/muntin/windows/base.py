@@ -40,7 +40,7 @@ class Window:
 
     def resolved(self, clock: Clock) -> Any:
         """Return the window in ticks of a clock."""
-        raise TypeError(f"{type(self).__name__} does not say where its windows lie.")
+        raise TypeError(f"{type(self).__name__} does not say where its windows lie by {clock}.")
 
     def parameters(self) -> dict[str, Any]:
         """Return what tells it apart, as users wrote it."""

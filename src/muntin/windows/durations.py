@@ -73,7 +73,7 @@ class Duration:
             duration = cls(str(operator.index(value)), operator.index(value), None)
         else:
             raise TypeError(
-                f"{what} is a duration such as '10s' or '1h30m', a timedelta or a whole number, not {value!r}."
+                f"{what} is a duration such as '10s' or '1h30m', a timedelta or an integer, not {value!r}."
             )
         amount = duration.amount
         if least is not None and amount < least:
@@ -125,8 +125,8 @@ def _parse(text: str, what: str) -> int:
         unit = _unit(term.group(2)) if term else None
         if term is None or unit is None:
             raise ValueError(
-                f"{what} is {text!r}, which is no duration: write '500ms', '10s', '5m', '2h', '1d', '1h30m' or "
-                "'10 minutes'."
+                f"{what} is {text!r}, which is no duration: write '500ms', '10s', '5m', '2h', '1d', '1h30m' "
+                "or '10 minutes'."
             )
         total += int(term.group(1)) * _UNITS[unit]
         at = term.end()

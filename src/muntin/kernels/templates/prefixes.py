@@ -6,7 +6,7 @@ ENTRIES = ("scan", "between")
 
 
 def scan(states, older, begin, end, out):
-    """Write the fold of each chain of states up to each one, from `begin` on; older[j] is the one before j."""
+    """Write the fold of each chain of states up to each one, from `begin` on; older[j] comes before j."""
     combines = 0
     for j in range(begin, end):
         state = load(states, j)

@@ -60,22 +60,22 @@ def slide_ranges(states, starts, keys, low, high, out, front, split, upto, back)
     """
     combines = 0
     for w in range(len(low)):
-        l = low[w]
+        first = low[w]
         h = high[w]
-        k = keys[l]
-        if starts[l] >= split[k]:  # the front is used up: what there is becomes the front
+        k = keys[first]
+        if starts[first] >= split[k]:  # the front is used up: what there is becomes the front
             state = load(states, h - 1)
             store(front, h - 1, state)
-            for j in range(h - 2, l - 1, -1):
+            for j in range(h - 2, first - 1, -1):
                 state = combine(load(states, j), state)
                 store(front, j, state)
-            combines += h - 1 - l
+            combines += h - 1 - first
             split[k] = starts[h - 1] + 1
             upto[k] = split[k]
             store(out, w, state)
             continue
         j = h
-        while j > l and starts[j - 1] >= upto[k]:
+        while j > first and starts[j - 1] >= upto[k]:
             j -= 1
         for i in range(j, h):
             if upto[k] == split[k]:
@@ -84,7 +84,7 @@ def slide_ranges(states, starts, keys, low, high, out, front, split, upto, back)
                 store(back, k, combine(load(back, k), load(states, i)))
                 combines += 1
             upto[k] = starts[i] + 1
-        state = load(front, l)
+        state = load(front, first)
         if upto[k] > split[k]:
             state = combine(state, load(back, k))
             combines += 1
