@@ -190,18 +190,22 @@ class WindowOperator:
         times_column = stamps if stamps is not None else columns[str(self._time)]
         times = intake.read_times(times_column, str(self._time))
         engine = self._engine or self._build(types, times_column.type)
-        engine.take_up(types)
-        survey = engine.survey(times)
-        intake.check_range(survey.low, survey.high, str(self._time))
-        values = engine.read_values(columns, len(times))
-        tie = _tie_values(columns[self._tie], self._tie) if self._tie else None
-        # All is checked: from here on the operator changes.
+        waiting = engine.take_up(types)
+        try:
+            survey = engine.survey(times)
+            intake.check_range(survey.low, survey.high, str(self._time))
+            values = engine.read_values(columns, len(times))
+            tie = _tie_values(columns[self._tie], self._tie) if self._tie else None
+            codes = self._keys.encode([columns[name] for name in self._keys.names])
+            rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)
+        except BaseException:
+            engine.put_back(waiting)
+            if self._engine is None:  # the first batch fixes nothing if it is refused
+                self._keys = KeyTable(self._keys.names)
+            raise
         if self._engine is None:
-            self._engine = engine
-            self._pending_watermark = None
+            self._engine, self._pending_watermark = engine, None
         self._schema.fix(types)
-        codes = self._keys.encode([columns[name] for name in self._keys.names])
-        rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)
         self._records_in += len(times)
         engine.breathe(self._keys)
         if dropped is not None:
@@ -209,16 +213,17 @@ class WindowOperator:
         return rows
 
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
-        if self._policy == "in_order" and not self._late_dropped:
+        first = not self._late_dropped
+        self._late_dropped += len(dropped)
+        late = table.take(pa.array(dropped))
+        self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
+        if self._policy == "in_order" and first:
             warnings.warn(
                 f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
                 "is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
                 UserWarning,
                 stacklevel=3,
             )
-        self._late_dropped += len(dropped)
-        late = table.take(pa.array(dropped))
-        self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
 
     def advance(self, watermark: Any = None) -> pa.Table:
         """Say that all records before this time have arrived; return the windows that came into view."""
@@ -239,17 +244,17 @@ class WindowOperator:
 
     def _hold_watermark(self, watermark: Any) -> None:
         """Keep a watermark until the first batch says what times are."""
-        if isinstance(watermark, bool) or not isinstance(
-            watermark, (int, np.integer, datetime.datetime, np.datetime64, pa.Scalar)
-        ):
-            raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-        if self._pending_watermark is not None:
-            kind = pa.timestamp("ns") if not isinstance(watermark, (int, np.integer)) else pa.int64()
-            old, new = _ticks(self._pending_watermark, kind), _ticks(watermark, kind)
-            if new < old:
-                raise ValueError(
-                    f"the watermark cannot go back from {self._pending_watermark} to {watermark}."
-                )
+        if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
+            watermark = watermark.as_py()
+        kind = pa.int64() if isinstance(watermark, (int, np.integer)) else pa.timestamp("ns")
+        ticks = _ticks(watermark, kind)
+        held = self._pending_watermark
+        if held is not None and isinstance(held, (int, np.integer)) != (kind == pa.int64()):
+            raise TypeError(
+                f"the watermark was {held!r} so far, which is of another kind than {watermark!r}."
+            )
+        if held is not None and ticks < _ticks(held, kind):
+            raise ValueError(f"the watermark cannot go back from {held} to {watermark}.")
         self._pending_watermark = watermark
 
     def finish(self) -> pa.Table:
@@ -287,10 +292,11 @@ class WindowOperator:
 
     def take_late(self) -> pa.Table:
         """Return the records that were dropped since the last call, as they came."""
-        late, self._late = self._late, []
-        if not late:
+        if not self._late:
             return pa.table({})
-        return pa.concat_tables(late, promote_options="permissive")
+        late = _together(self._late)
+        self._late = []
+        return late
 
     @property
     def metrics(self) -> Metrics:
@@ -298,7 +304,7 @@ class WindowOperator:
         engine = self._engine
         if engine is None:
             return Metrics(self._records_in, self._late_dropped, 0, 0, 0, 0, 0, 0, 0, 0)
-        engine.let_go(self._keys)
+        engine.tidy(self._keys)
         updates, finals = engine.slices.update_combines, engine.windows.final_combines
         return Metrics(
             self._records_in,
@@ -487,7 +493,7 @@ def _as_queries(queries: Query | Iterable[Query]) -> list[Query]:
 
 def _ticks(watermark: Any, kind: pa.DataType) -> int:
     """Return a watermark in ticks of a time column."""
-    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type):
+    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
         watermark = watermark.as_py()
     if isinstance(watermark, bool):
         raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
@@ -509,6 +515,28 @@ def _ticks(watermark: Any, kind: pa.DataType) -> int:
     if not -LIMIT < ticks < LIMIT:
         raise ValueError(f"a watermark must lie within 2^62 of zero, not at {watermark!r}.")
     return ticks
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Return tables as one; a column that nobody holds to one type comes as text where types differ."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        kinds: dict[str, set[str]] = {}
+        for table in tables:
+            for field in table.schema:
+                kinds.setdefault(field.name, set()).add(str(field.type))
+        mixed = {name for name, some in kinds.items() if len(some) > 1}
+        as_text = []
+        for table in tables:
+            columns = {
+                name: pa.array([None if v is None else str(v) for v in table[name].to_pylist()], pa.string())
+                if name in mixed
+                else table[name]
+                for name in table.column_names
+            }
+            as_text.append(pa.table(columns))
+        return pa.concat_tables(as_text, promote_options="permissive")
 
 
 def _scalar(watermark: Any) -> Any:

@@ -120,10 +120,11 @@ class CountSlices:
         twin.seen, twin.viewed, twin.changed = self.seen.copy(), self.viewed.copy(), self.changed.copy()
         return twin
 
-    def let_go(self) -> None:
-        """Let go of slices that no window to come can hold."""
+    def live(self) -> NDArray[np.bool_]:
+        """Return which slices a window to come can hold."""
         store = self.store
-        store.keep(store.column("start") + self.longest > self.seen[store.column("code")])
+        live: NDArray[np.bool_] = store.column("start") + self.longest > self.seen[store.column("code")]
+        return live
 
     def _reserve(self, keys: int) -> None:
         if keys > len(self.seen):

@@ -55,7 +55,8 @@ class Engine:
         store: Store,
     ) -> None:
         self.types = dict(types)
-        self.time_type = time_type
+        narrow = pa.types.is_unsigned_integer(time_type) or time_type.bit_width < 32
+        self.time_type = pa.int64() if narrow else time_type  # windows may reach beyond what it holds
         self.policy = policy
         self.delay = {"in_order": 0, "manual": -1}.get(policy, delay)  # -1: records do not move the watermark
         self.lateness = lateness
@@ -125,21 +126,28 @@ class Engine:
         self.windows.adapt()
         self.watch_empty(planned)
 
-    def take_up(self, types: dict[str, pa.DataType]) -> None:
-        """Plan queries that read columns which no batch had to have before."""
+    def take_up(self, types: dict[str, pa.DataType]) -> list[Any]:
+        """Plan queries that read columns which no batch had to have before; return what `put_back` needs."""
         if not self.waiting:
-            return
+            return []
         waiting, before = self.waiting, self.types
         self.types, self.waiting = {**types, **self.types}, []
         try:
-            for _, query, _ in waiting:
-                for aggregate in query.aggregates.values():
-                    intake.check_types(aggregate, self.types)
             for name, query, origin in waiting:
                 self._take_up(name, query, origin)
         except BaseException:
-            self.types, self.waiting = before, waiting
+            self.put_back([waiting, before])
             raise
+        return [waiting, before]
+
+    def put_back(self, taken_up: list[Any]) -> None:
+        """Let queries wait again: the batch that told their types was refused."""
+        if taken_up:
+            waiting, types = taken_up
+            for name, _, _ in waiting:
+                if any(planned.name == name for planned in self.plan.queries):
+                    self.remove(name)
+            self.waiting, self.types = waiting, types
 
     def remove(self, name: str) -> None:
         """Drop a query."""
@@ -517,12 +525,17 @@ class Engine:
         if sum(store.count for store in self._stores()) > 2 * self._cells or len(keys) > 2 * self._cells:
             self.let_go(keys)
 
+    def tidy(self, keys: KeyTable) -> None:
+        """Let go if nothing is live any more; else it is done in good time."""
+        if not self.slice_count():
+            self.let_go(keys)
+
     def let_go(self, keys: KeyTable) -> None:
         """Let go of all that no window to come can hold."""
         self.slices.let_go(self.watermark, self.lateness)
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
-        self._cells = max(256, self.slice_count(), len(keys))
+        self._cells = max(256, sum(store.count for store in self._stores()), len(keys))
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""
@@ -551,8 +564,8 @@ class Engine:
 
     def slice_count(self) -> int:
         """Return the number of live slices, those of each key counted."""
-        count: int = sum(store.slices for store in self._stores())
-        return count
+        live = self.slices.live(self.watermark, self.lateness)
+        return sum(int(np.count_nonzero(mask)) for _, mask in live)
 
     def records_kept(self) -> int:
         """Return the number of records kept."""

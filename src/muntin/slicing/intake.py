@@ -17,6 +17,7 @@ from muntin.slicing.fields import Values
 from muntin.slicing.plan import FieldPlan
 from muntin.windows.durations import LIMIT, Clock
 
+_ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax"}
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -35,7 +36,7 @@ def as_arrow(batch: Any) -> pa.Table | pa.RecordBatch:
         return batch
     try:
         if isinstance(batch, Mapping):
-            return pa.table({name: _as_array(column) for name, column in batch.items()})
+            return pa.table({name: _as_array(name, column) for name, column in batch.items()})
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
             return pa.table(batch)
         if type(batch).__module__.split(".")[0] == "pandas":
@@ -48,14 +49,17 @@ def as_arrow(batch: Any) -> pa.Table | pa.RecordBatch:
     )
 
 
-def _as_array(column: Any) -> Any:
+def _as_array(name: str, column: Any) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column
-    if hasattr(column, "__arrow_c_stream__"):
-        return pa.chunked_array(column)
-    if isinstance(column, np.ma.MaskedArray):
-        return pa.array(column.data, mask=np.ma.getmaskarray(column))
-    return pa.array(column, from_pandas=False)
+    try:
+        if hasattr(column, "__arrow_c_stream__"):
+            return pa.chunked_array(column)
+        if isinstance(column, np.ma.MaskedArray):
+            return pa.array(column.data, mask=np.ma.getmaskarray(column))
+        return pa.array(column, from_pandas=False)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise TypeError(f"column {name!r} is no column of values of one type: {error}") from error
 
 
 class Schema:
@@ -92,17 +96,55 @@ class Schema:
         wanted = self.types.get(name)
         if wanted is not None and array.type == wanted:
             return array
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+        array = _plain(array)
         if wanted is None or array.type == wanted:
             return array
-        try:
-            return array.cast(wanted)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        cast = _cast(array, wanted)
+        if cast is None:
             raise TypeError(
-                f"column {name!r} was {wanted} in the first batch and is {array.type} now, which cannot be "
-                f"cast without loss: {error}"
-            ) from error
+                f"column {name!r} was {wanted} in the first batch and is {array.type} now, with values that "
+                "cannot be cast without loss."
+            )
+        return cast
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Return the same values in a layout that all of Arrow's functions know."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return array.dictionary_decode()
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.binary())
+    return array.cast(pa.float32()) if pa.types.is_float16(kind) else array
+
+
+def _sort_of(kind: pa.DataType) -> str:
+    tests: dict[str, Any] = {
+        "number": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t),
+        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
+        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
+        "time": pa.types.is_temporal,
+    }
+    return next((name for name, test in tests.items() if test(kind)), str(kind))
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """Return values in another type; None if that would lose something."""
+    if array.null_count == len(array):
+        return pa.nulls(len(array), wanted)
+    if _sort_of(array.type) != _sort_of(wanted):
+        return None
+    try:
+        cast = array.cast(wanted)
+        back = cast.cast(array.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if pa.types.is_floating(array.type):
+        there, again = (a.to_numpy(zero_copy_only=False) for a in (array, back))
+        return cast if np.array_equal(there, again, equal_nan=True) else None
+    return cast if back.equals(array) else None
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -209,7 +251,13 @@ def kinds_of(plan: FieldPlan, types: Mapping[str, pa.DataType]) -> tuple[str, ..
 
 
 def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
-    """Refuse an aggregate of numbers over a column of anything else."""
+    """Refuse an aggregate over a column of a type that it cannot be computed of."""
+    if isinstance(aggregate, BuiltIn) and _ORDERED.intersection(aggregate.needs):
+        kind = types[aggregate.columns[0]]
+        if pa.types.is_nested(kind):
+            raise TypeError(
+                f"{aggregate!r} needs values with an order, but column {aggregate.columns[0]!r} holds {kind}."
+            )
     if not aggregate.numeric:
         return
     for name in aggregate.columns:
@@ -229,5 +277,5 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
         kind = types[aggregate.columns[0]]
         if pa.types.is_floating(kind):
             return pa.float64()
-        return None if pa.types.is_decimal(kind) else pa.int64()
+        return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.int64()
     return pa.int64() if aggregate.result == "i8" else pa.float64()

@@ -96,6 +96,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
         values = data.tolist()
         if missing is not None:
             values = [None if gone else v for v, gone in zip(values, missing.tolist(), strict=True)]
+        if kind == pa.float64():
+            values = [None if v is None else float(v) for v in values]  # a mean of decimals
         return pa.array(values, kind)
     array = pa.array(data, mask=missing)
     if kind is None or array.type == kind:

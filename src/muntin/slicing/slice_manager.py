@@ -264,46 +264,48 @@ class SliceManager:
         """Return the stores of grids and sessions."""
         return [*([self.grid] if self.grid is not None else []), *self.sessions.values()]
 
-    def let_go(self, watermark: int, lateness: int) -> None:
-        """Let go of slices and records that no window to come can hold."""
+    def live(self, watermark: int, lateness: int) -> list[tuple[AggregateStore, NDArray[np.bool_]]]:
+        """Return which cells of each store a window to come can hold."""
         reach = watermark - lateness
-        needed = []
+        found: list[tuple[AggregateStore, NDArray[np.bool_]]] = []
         if self.grid is not None:
             longest = max(planned.window.length for planned in self.plan.of_family("grid"))
-            starts = self.grid.column("start")
-            # Ends of windows matter until they pass: where nothing comes late, only starts remain edges.
-            if self._kept_edges is not None and self.grid.count:
-                self.grid.recut(self._kept_edges.floors(starts))
-                starts = self.grid.column("start")
-            self.grid.keep(starts > reach - longest)
-            self.dropped_before = max(self.dropped_before, reach - longest + 1)
-            needed.append((self.grid, True))
+            found.append((self.grid, self.grid.column("start") > reach - longest))
         for origin, store in self.sessions.items():
             widest = max(p.window for p in self.plan.of_family("session") if p.origin == origin)
-            self._let_go_sessions(store, widest, reach)
-            needed.append((store, False))
-        for slices in self.counts.values():
-            slices.let_go()
+            found.append((store, self._open_runs(store, widest, reach)))
+        found += [(slices.store, slices.live()) for slices in self.counts.values()]
+        return found
+
+    def let_go(self, watermark: int, lateness: int) -> None:
+        """Let go of slices and records that no window to come can hold."""
+        # Ends of windows matter until they pass: where nothing comes late, only starts remain edges.
+        if self.grid is not None and self._kept_edges is not None and self.grid.count:
+            self.grid.recut(self._kept_edges.floors(self.grid.column("start")))
+        for store, kept in self.live(watermark, lateness):
+            store.keep(kept)
+        if self.grid is not None:
+            longest = max(planned.window.length for planned in self.plan.of_family("grid"))
+            self.dropped_before = max(self.dropped_before, watermark - lateness - longest + 1)
         if self.log is not None and len(self.log):
-            self._let_go_records(needed)
+            self._let_go_records()
 
     @staticmethod
-    def _let_go_sessions(store: AggregateStore, gap: int, reach: int) -> None:
-        """Let go of the runs of sessions that no record can join any more."""
-        ordered = store.ordered()
-        if not len(ordered):
-            return
-        low, high = session_ranges(ordered.code, ordered.first, ordered.last, gap)
-        open_ = ordered.last[high - 1] + gap >= reach
+    def _open_runs(store: AggregateStore, gap: int, reach: int) -> NDArray[np.bool_]:
+        """Return the runs of sessions that a record can still join."""
         kept = np.zeros(store.count, bool)
-        places = np.arange(store.count) if ordered.places is None else ordered.places
-        kept[places[np.repeat(open_, high - low)]] = True
-        store.keep(kept)
+        ordered = store.ordered()
+        if len(ordered):
+            low, high = session_ranges(ordered.code, ordered.first, ordered.last, gap)
+            joinable = ordered.last[high - 1] + gap >= reach
+            places = np.arange(store.count) if ordered.places is None else ordered.places
+            kept[places[np.repeat(joinable, high - low)]] = True
+        return kept
 
-    def _let_go_records(self, stores: list[tuple[AggregateStore, bool]]) -> None:
+    def _let_go_records(self) -> None:
         assert self.log is not None
         kept = np.zeros(len(self.log), bool)
-        for store, _ in stores:
+        for store in self.time_stores():
             first = np.full(int(self.log.codes.max()) + 1, 2**62)
             alive = store.column("code") < len(first)
             np.minimum.at(first, store.column("code")[alive], store.column("first")[alive])

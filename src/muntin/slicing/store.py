@@ -250,7 +250,9 @@ class AggregateStore:
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Let go of all other cells."""
-        self._take(np.flatnonzero(kept & (self.column("rows") > 0)))
+        kept = kept & (self.column("rows") > 0)
+        if not kept.all():
+            self._take(np.flatnonzero(kept))
 
     def _take(self, places: Places) -> None:
         for name, column in self._columns.items():

@@ -123,7 +123,7 @@ class Tumbling(_GridWindow):
     def resolved(self, clock: Clock) -> Grid:
         """Return the grid in ticks."""
         length = self.length.ticks(clock, "length")
-        return SlidingGrid(length, length, self.offset.ticks(clock, "offset"))
+        return SlidingGrid(length, length, self.offset.ticks(clock, "offset") % length)
 
     def parameters(self) -> dict[str, Any]:
         """Return length and offset."""
@@ -141,11 +141,8 @@ class Sliding(_GridWindow):
 
     def resolved(self, clock: Clock) -> Grid:
         """Return the grid in ticks."""
-        return SlidingGrid(
-            self.length.ticks(clock, "length"),
-            self.every.ticks(clock, "every"),
-            self.offset.ticks(clock, "offset"),
-        )
+        length, every = self.length.ticks(clock, "length"), self.every.ticks(clock, "every")
+        return SlidingGrid(length, every, self.offset.ticks(clock, "offset") % every)
 
     def parameters(self) -> dict[str, Any]:
         """Return length, every and offset."""
