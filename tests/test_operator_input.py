@@ -1058,6 +1058,12 @@ KEYS = {
 }
 
 
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Views come out as plain columns, and half floats as single ones: not all of Arrow knows them."""
+    known = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
+    return known.get(kind, kind)
+
+
 def check_keys(one, other, third, kind: pa.DataType) -> None:
     """Three keys and null are told apart, from batch to batch and over a snapshot, and keep their type."""
     values = (
@@ -1071,7 +1077,7 @@ def check_keys(one, other, third, kind: pa.DataType) -> None:
     subject = mt.WindowOperator.restore(subject.snapshot())
     subject.process({"ts": [7], "k": values[2], "v": [128]})
     table = subject.finish()
-    assert table.schema.field("k").type == kind
+    assert table.schema.field("k").type == plain(kind)
     got = {
         repr(key): total
         for key, total in zip(table["k"].to_pylist(), table["total"].to_pylist(), strict=True)
@@ -1269,7 +1275,7 @@ def test_values_of_every_type_come_out_as_they_went_in(name, nulls):
     subject = mt.WindowOperator(query, time="ts")
     subject.process({"ts": list(range(len(values))), "v": values})
     table = subject.finish()
-    assert {table.schema.field(column).type for column in aggregates} == {values.type}
+    assert {table.schema.field(column).type for column in aggregates} == {plain(values.type)}
     (row,) = table.select([*aggregates, "n"]).to_pylist()
     assert row == {"low": least, "high": most, "first": middle, "last": most, "n": 3}
 

@@ -1,5 +1,7 @@
 """Streaming window aggregation: cut the stream once into slices, share them among all windows."""
 
+from typing import TYPE_CHECKING
+
 from muntin import swag
 from muntin.algebra import (
     Aggregate,
@@ -33,6 +35,9 @@ from muntin.windows import (
 )
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from muntin.operator import PROCESSING_TIME, WindowOperator, aggregate
 
 # The operator stands on Arrow, which takes a while to load; it comes with its first use.
 _OPERATOR = ("PROCESSING_TIME", "WindowOperator", "aggregate")

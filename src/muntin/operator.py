@@ -33,7 +33,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Metrics:
-    """What an operator has done and holds."""
+    """What an operator has done, and what is live in it; as much again may wait to be let go."""
 
     records_in: int
     late_dropped: int
@@ -83,6 +83,7 @@ class WindowOperator:
             raise ValueError(f"store is 'auto', 'lazy', 'eager' or 'sliding', not {store!r}.")
         self._store: Store = store
         self._queries: list[tuple[str, Query]] = []
+        self._taken: set[str] = set()  # names of queries
         self._named = 0
         self._names: list[str] | None = None  # the columns that batches must have
         for query in _as_queries(queries):
@@ -101,11 +102,12 @@ class WindowOperator:
 
     def _name(self, query: Query) -> str:
         name = query.name if query.name is not None else f"q{self._named}"
-        if any(name == other for other, _ in self._queries):
+        if name in self._taken:
             raise ValueError(f"there is a query named {name!r} already; give each its own name=.")
         if query.emit == "on_change" and self._lateness.amount:
             raise ValueError(f"query {name!r}: emit='on_change' needs lateness 0.")
         self._queries.append((name, query))
+        self._taken.add(name)
         self._named += 1
         self._names = None
         return name
@@ -156,6 +158,7 @@ class WindowOperator:
                 self._engine.add(name, query)
         except BaseException:
             self._queries = before
+            self._taken.discard(name)
             self._named -= 1
             raise
         return name
@@ -169,6 +172,7 @@ class WindowOperator:
         if len(names) == 1:
             raise ValueError(f"{name!r} is the only query; an operator needs at least one.")
         self._queries = [(other, query) for other, query in self._queries if other != name]
+        self._taken.discard(name)
         self._names = None
         if self._engine is not None:
             self._engine.remove(name)
@@ -304,16 +308,15 @@ class WindowOperator:
         engine = self._engine
         if engine is None:
             return Metrics(self._records_in, self._late_dropped, 0, 0, 0, 0, 0, 0, 0, 0)
-        engine.tidy(self._keys)
         updates, finals = engine.slices.update_combines, engine.windows.final_combines
         return Metrics(
             self._records_in,
             self._late_dropped,
             engine.windows.windows_emitted,
             engine.slice_count(),
-            len(self._keys) if engine.slice_count() or self._keys.names else 0,
+            engine.live_keys(self._keys),
             engine.records_kept(),
-            engine.state_bytes() + self._keys.nbytes,
+            engine.state_bytes(),
             updates + finals,
             updates,
             finals,
@@ -426,6 +429,7 @@ class WindowOperator:
             store=described["store"],
         )
         operator._queries = [(name, by_name[name]) for name, _ in described["queries"]]
+        operator._taken = set(by_name)
         operator._named = described["named"]
         operator._finished = described["finished"]
         operator._records_in, operator._late_dropped = described["records_in"], described["late_dropped"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -28,8 +28,10 @@ class FoldedRows:
         store: AggregateStore,
         how: Callable[[int, AggregateStore, Places, Places, int], How],
         rows: Rows,
+        twins: Mapping[int, int],
     ) -> None:
         self.combines = 0
+        self._twins = twins
         self._store = store
         self._how = how
         self._rows = rows
@@ -74,9 +76,29 @@ class FoldedRows:
         return self._states[field_, numbers]
 
     def _fold(self, number: int, at: Places) -> States:
-        rows, store = self._rows, self._store
+        """Fold the ranges of some rows; those of queries with the same windows only once."""
+        rows = self._rows
         whole = len(at) == len(rows)
         low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
+        first = {twin for number, twin in self._twins.items() if number in self.queries}
+        if len(first) == len(self.queries):
+            return self._fold_ranges(number, low, high, query)
+        ends = [0, *(np.flatnonzero(query[1:] != query[:-1]) + 1).tolist(), len(query)]
+        kept, blocks, begin_of = [], [], {}
+        count = 0
+        for begin, stop in itertools.pairwise(ends):
+            twin = self._twins[int(query[begin])]
+            if twin not in begin_of:
+                begin_of[twin] = count
+                kept.append(np.arange(begin, stop))
+                count += stop - begin
+            blocks.append(np.arange(begin_of[twin], begin_of[twin] + stop - begin))
+        alone = np.concatenate(kept)
+        states = self._fold_ranges(number, low[alone], high[alone], query[alone])
+        return states[np.concatenate(blocks)]
+
+    def _fold_ranges(self, number: int, low: Places, high: Places, query: Places) -> States:
+        store = self._store
         how = self._how(number, store, low, high, len(self.queries))
         if how == "each":
             states, combines = folds.each(store, number, low, high)

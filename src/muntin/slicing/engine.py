@@ -20,6 +20,7 @@ from muntin.slicing.rows import FOREVER, Emission, Rows
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
+from muntin.slicing.store import AggregateStore
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
@@ -55,8 +56,7 @@ class Engine:
         store: Store,
     ) -> None:
         self.types = dict(types)
-        narrow = pa.types.is_unsigned_integer(time_type) or time_type.bit_width < 32
-        self.time_type = pa.int64() if narrow else time_type  # windows may reach beyond what it holds
+        self.time_type = time_type
         self.policy = policy
         self.delay = {"in_order": 0, "manual": -1}.get(policy, delay)  # -1: records do not move the watermark
         self.lateness = lateness
@@ -411,6 +411,11 @@ class Engine:
         """Return rows as a table."""
         if not emission.count:
             return self._empty(keys)
+        if self.time_type != pa.int64() and not output.fit(emission, self.time_type):
+            self.time_type, self._nothing = (
+                pa.int64(),
+                None,
+            )  # windows reach beyond what a narrow integer holds
         schema = self._empty(keys).schema
         order = output.row_order(emission)
         answers: dict[str, Any] = {}
@@ -525,11 +530,6 @@ class Engine:
         if sum(store.count for store in self._stores()) > 2 * self._cells or len(keys) > 2 * self._cells:
             self.let_go(keys)
 
-    def tidy(self, keys: KeyTable) -> None:
-        """Let go if nothing is live any more; else it is done in good time."""
-        if not self.slice_count():
-            self.let_go(keys)
-
     def let_go(self, keys: KeyTable) -> None:
         """Let go of all that no window to come can hold."""
         self.slices.let_go(self.watermark, self.lateness)
@@ -539,8 +539,7 @@ class Engine:
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""
-        remembering = self.slices.counts or self.windows.spans or self.windows.previous
-        if not keys.names or remembering:
+        if not keys.names or self._remembering():
             return
         stores = self._stores()
         live = np.unique(np.concatenate([np.empty(0, np.int64), *(store.live_codes() for store in stores)]))
@@ -564,8 +563,21 @@ class Engine:
 
     def slice_count(self) -> int:
         """Return the number of live slices, those of each key counted."""
-        live = self.slices.live(self.watermark, self.lateness)
-        return sum(int(np.count_nonzero(mask)) for _, mask in live)
+        return sum(int(np.count_nonzero(live)) for _, live in self.live())
+
+    def live(self) -> list[tuple[AggregateStore, NDArray[np.bool_]]]:
+        """Return which cells of each store a window to come can hold."""
+        return self.slices.live(self.watermark, self.lateness)
+
+    def live_keys(self, keys: KeyTable) -> int:
+        """Return the number of keys that something is remembered of."""
+        if not keys.names or self._remembering():
+            return len(keys)
+        return len(np.unique(np.concatenate([s.column("code")[live] for s, live in self.live()])))
+
+    def _remembering(self) -> bool:
+        """Tell whether keys are remembered without slices, too."""
+        return bool(self.slices.counts or self.windows.spans or self.windows.previous)
 
     def records_kept(self) -> int:
         """Return the number of records kept."""
@@ -573,8 +585,8 @@ class Engine:
         return kept + (len(self.slices.log) if self.slices.log is not None else 0)
 
     def state_bytes(self) -> int:
-        """Return the bytes of slices and records."""
-        total: int = sum(store.nbytes for store in self._stores())
+        """Return the bytes of live slices, and of records that are kept."""
+        total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
         total += sum(slices.pending.nbytes for slices in self.slices.counts.values())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)
 

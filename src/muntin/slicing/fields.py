@@ -5,6 +5,7 @@ A compiled field keeps its partials as numbers; an object field keeps anything, 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -225,9 +226,9 @@ class CompiledField(FieldPartials):
         arguments = (states, starts, keys, low, high, out, front, split, upto, back)
         return out, self.kernel.run("slide_ranges", *arguments)
 
-    def scan(self, states: States, older: Places, begin: int, prefixes: States) -> int:
-        """Write prefixes of chains of partials from one place on; return the number of combines."""
-        combines: int = self._of("prefixes").run("scan", states, older, begin, len(states), prefixes)
+    def scan(self, states: States, older: Places, at: Places, prefixes: States) -> int:
+        """Write prefixes of chains of partials at some places, in turn; return the number of combines."""
+        combines: int = self._of("prefixes").run("scan", states, older, at, prefixes)
         return combines
 
     def between(self, prefixes: States, newest: Places, before: Places) -> States:
@@ -262,14 +263,21 @@ class CompiledField(FieldPartials):
             self._kernels[template] = self._instantiate(template)
         return self._kernels[template]
 
-    def doubtful(self, prefixes: States, out: States, before: Places) -> NDArray[np.bool_] | None:
+    def largest(self, prefixes: States) -> float:
+        """Return the size of the largest float among sums, infinity if one is not finite; 0 for integers."""
+        if prefixes.dtype != np.float64 or not len(prefixes):
+            return 0.0
+        largest = float(np.abs(prefixes[:, 0]).max())
+        return largest if math.isfinite(largest) else math.inf
+
+    def doubtful(self, largest: float, out: States, before: Places) -> NDArray[np.bool_] | None:
         """Return which float sums are too small beside the prefixes they were taken from; None if none is.
 
         A prefix carries its rounding error along, so that 2^-98 of the largest one bounds what is lost.
         """
-        if prefixes.dtype != np.float64:
+        if largest == 0.0:
             return None
-        lost = float(np.abs(prefixes[:, 0]).max()) * 2.0**-98
+        lost = largest * 2.0**-98
         if not np.isfinite(lost):  # no difference is taken across non-finite values
             doubtful = before >= 0
         else:

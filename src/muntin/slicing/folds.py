@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from muntin.slicing.fields import CompiledField, States
 
 if TYPE_CHECKING:
-    from muntin.slicing.store import AggregateStore
+    from muntin.slicing.store import AggregateStore, Ordered
 
 Places = NDArray[np.int64]
 _BEFORE = -(2**63)
+_AFTER = 2**63 - 1
 
 
 def each(store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
@@ -26,40 +27,65 @@ def each(store: AggregateStore, number: int, low: Places, high: Places) -> tuple
     return store.fields[number].each_range(store.ordered_states(number), low, high)
 
 
+class Since:
+    """From which start on the cells of each key have changed."""
+
+    def __init__(self) -> None:
+        self._since = np.full(1, _AFTER)
+
+    def touch(self, codes: Places, starts: Places) -> None:
+        """Take note that cells have changed, or were put between others."""
+        need = int(codes.max()) + 1
+        if need > len(self._since):
+            self._since = np.append(self._since, np.full(2 * need - len(self._since), _AFTER))
+        np.minimum.at(self._since, codes, starts)
+
+    def changed(self, ordered: Ordered) -> NDArray[np.bool_]:
+        """Return which cells have changed, or come after one that has, and forget it."""
+        if int(ordered.code.max()) >= len(self._since):
+            self.touch(ordered.code[-1:], ordered.start[-1:])
+        changed: NDArray[np.bool_] = ordered.start >= self._since[ordered.code]
+        self._since[:] = _AFTER
+        return changed
+
+
 class Prefixes:
-    """Prefixes of each key's partials, in the order in which cells were made; for one field."""
+    """Prefixes of each key's partials, beside its cells; for one field.
+
+    Made only as far as windows have ended, so that records which come out of order find none to change.
+    """
 
     def __init__(self, partials: CompiledField) -> None:
         self.partials = partials
-        self._prefixes = partials.allocate(0)
-        self._valid = 0  # cells before this one have not changed since
+        self.since = Since()
+        self.forget()
 
-    def touch(self, first: int) -> None:
-        """Take note that a cell has changed."""
-        self._valid = min(self._valid, first)
+    def forget(self) -> None:
+        """Begin anew: cells are gone, or merged."""
+        self._prefixes = self.partials.allocate(0)
+        self._made = np.zeros(0, bool)
+        self._largest = 0.0
 
     def fold(self, store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
         """Fold ranges as differences of prefixes; those that would be inexact each by itself."""
-        ordered = store.ordered()
-        if store.in_order:
-            states, older = store.states(number), store.older()
-            places = ordered.places
-        else:  # cells were put between others: prefixes are made anew
-            self._valid = 0
-            states, places = store.ordered_states(number), None
-            older = np.arange(-1, len(states) - 1)
-            older[np.flatnonzero(ordered.code[1:] != ordered.code[:-1]) + 1] = -1
-        if len(self._prefixes) < len(states):
-            grown = self.partials.allocate(2 * len(states))
-            grown[: self._valid] = self._prefixes[: self._valid]
+        ordered, older = store.ordered(), store.older()
+        if store.count > len(self._made):
+            grown = self.partials.allocate(2 * store.count)
+            grown[: len(self._made)] = self._prefixes
+            self._made = np.append(self._made, np.zeros(2 * store.count - len(self._made), bool))
             self._prefixes = grown
-        combines = self.partials.scan(states, older, self._valid, self._prefixes)
-        self._valid = len(states)
-        newest, oldest = (high - 1, low) if places is None else (places[high - 1], places[low])
-        before = older[oldest]
-        out = self.partials.between(self._prefixes, newest, before)
+        places = np.arange(store.count) if ordered.places is None else ordered.places
+        self._made[places[self.since.changed(ordered)]] = False
+        wanted = np.zeros(int(ordered.code.max()) + 1, np.int64)
+        np.maximum.at(wanted, ordered.code[low], high)
+        new = places[~self._made[places] & (np.arange(len(ordered)) < wanted[ordered.code])]
+        combines = self.partials.scan(store.states(number), older, new, self._prefixes)
+        self._made[new] = True
+        before = older[places[low]]
+        out = self.partials.between(self._prefixes, places[high - 1], before)
         combines += int(np.count_nonzero(before >= 0))
-        doubtful = self.partials.doubtful(self._prefixes[: len(states)], out, before)
+        self._largest = max(self._largest, self.partials.largest(self._prefixes[new]))
+        doubtful = self.partials.doubtful(self._largest, out, before)
         if doubtful is not None:
             at = np.flatnonzero(doubtful)
             out[at], more = each(store, number, low[at], high[at])
@@ -127,49 +153,49 @@ class Trees:
 
     def __init__(self, partials: CompiledField) -> None:
         self.partials = partials
+        self.since = Since()  # where slices were put between others: all after them move
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: slices were put between others, or are gone."""
+        """Begin anew: slices are gone, or merged."""
         self._base = np.zeros(0, np.int64)
         self._room = np.zeros(0, np.int64)
         self._used = 0
         self._nodes = self.partials.allocate(0)
-        self._dirty: NDArray[np.bool_] | None = None  # None: all
+        self._dirty = np.zeros(0, bool)
 
     def touch(self, at: Places, count: int) -> None:
         """Take note that cells have changed."""
-        if self._dirty is None:
-            return
-        if count > len(self._dirty):
-            self._dirty = np.append(self._dirty, np.zeros(2 * count - len(self._dirty), bool))
+        self._grow(count)
         self._dirty[at] = True
+
+    def _grow(self, count: int) -> None:
+        if count > len(self._dirty):
+            self._dirty = np.append(self._dirty, np.ones(2 * count - len(self._dirty), bool))
 
     def fold(self, store: AggregateStore, low: Places, high: Places) -> tuple[States, int]:
         """Fold ranges of leaves."""
         ordered = store.ordered()
-        firsts = ordered.key_starts()
+        firsts = ordered.key_starts()[low]
         key = ordered.code[low]
-        out, combines = self.partials.tree_ranges(
-            self._nodes, key, low - firsts[low], high - firsts[low], self._base, self._room
+        return self.partials.tree_ranges(
+            self._nodes, key, low - firsts, high - firsts, self._base, self._room
         )
-        return out, combines
 
     def refresh(self, store: AggregateStore, number: int) -> int:
         """Bring the trees up to date with the slices; return the number of combines."""
         ordered = store.ordered()
         if not len(ordered):
             return 0
+        self._grow(store.count)
         filled = np.bincount(ordered.code)
-        dirty = np.ones(len(ordered), bool)
-        if self._dirty is not None:
-            places = np.arange(store.count) if ordered.places is None else ordered.places
-            dirty = self._dirty[places]
+        places = np.arange(store.count) if ordered.places is None else ordered.places
+        dirty = self._dirty[places] | self.since.changed(ordered)
         dirty |= self._make_room(filled)[ordered.code]
         at = np.flatnonzero(dirty)
+        self._dirty[places] = False
         rank = at - ordered.key_starts()[at]
         states = store.ordered_states(number)[at]
-        self._dirty = np.zeros(2 * store.count, bool)
         return self.partials.tree_refresh(
             states, ordered.code[at], rank, self._base, self._room, filled, self._nodes
         )
@@ -182,12 +208,11 @@ class Trees:
         room = self._room[: len(filled)]
         moved = ((filled > room) | (3 * filled <= room)) & (filled > 0)
         if moved.any():
-            wanted = np.maximum(1, 2 ** np.ceil(np.log2(np.maximum(filled[moved], 1))).astype(np.int64))
-            if self._used + 2 * int(wanted.sum()) > 4 * int(filled.sum()) * 2 + 64:  # mostly holes by now
+            if self._used + 4 * int(filled[moved].sum()) > 8 * int(filled.sum()) + 64:  # mostly holes by now
                 moved = filled > 0
-                wanted = 2 ** np.ceil(np.log2(filled[moved])).astype(np.int64)
                 self._used = 0
-            self._room[: len(filled)][moved] = wanted
+            wanted = 2 ** np.ceil(np.log2(filled[moved])).astype(np.int64)
+            room[moved] = wanted
             self._base[: len(filled)][moved] = self._used + 2 * (np.cumsum(wanted) - wanted)
             self._used += 2 * int(wanted.sum())
             nodes = self.partials.allocate(max(self._used, len(self._nodes)))
@@ -205,35 +230,35 @@ class Folds:
         self._stacks: dict[tuple[int, int], Stacks] = {}
         self._trees: dict[int, Trees] = {}
 
-    def touch(self, at: Places, codes: Places, starts: Places, count: int) -> None:
-        """Take note that cells have changed, or are new at the end."""
-        if self._prefixes:
-            first = int(at.min())
-            for prefixes in self._prefixes.values():
-                prefixes.touch(first)
+    def touch(self, at: Places, codes: Places, starts: Places, count: int, *, between: bool) -> None:
+        """Take note that cells have changed, are new at the end, or were put between others."""
+        for prefixes in self._prefixes.values():
+            prefixes.since.touch(codes, starts)
         for stacks in self._stacks.values():
             stacks.touch(codes, starts)
         for trees in self._trees.values():
             trees.touch(at, count)
+            if between:
+                trees.since.touch(codes, starts)
 
     def touch_one(self, at: int, code: int, start: int, count: int) -> None:
         """Take note that one cell has changed."""
         if self._prefixes or self._stacks or self._trees:
-            self.touch(np.array([at]), np.array([code]), np.array([start]), count)
+            self.touch(np.array([at]), np.array([code]), np.array([start]), count, between=False)
 
     def take(self, places: Places) -> None:
         """Follow cells to other places: some are gone, the others keep their order."""
-        for prefixes in self._prefixes.values():
-            prefixes.touch(0)
         for stacks in self._stacks.values():
             stacks.take(places)
+        for prefixes in self._prefixes.values():
+            prefixes.forget()
         for trees in self._trees.values():
             trees.forget()
 
     def forget(self) -> None:
-        """Begin anew: cells were put between others, or merged."""
+        """Begin anew: cells were merged."""
         for prefixes in self._prefixes.values():
-            prefixes.touch(0)
+            prefixes.forget()
         for stacks in self._stacks.values():
             stacks.forget()
         for trees in self._trees.values():

@@ -112,6 +112,15 @@ def coded(indices: NDArray[Any], dictionary: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), dictionary, safe=False)
 
 
+def fit(emission: Emission, kind: pa.DataType) -> bool:
+    """Tell whether the bounds of all windows fit a type of times."""
+    if not pa.types.is_integer(kind):
+        return True
+    limits = np.iinfo(kind.to_pandas_dtype())
+    low, high = min(int(s.min()) for s in emission.start), max(int(e.max()) for e in emission.end)
+    return bool(limits.min <= low and high <= limits.max)
+
+
 def times(ticks: Places, kind: pa.DataType) -> pa.Array:
     """Return ticks as times of a type."""
     array = pa.array(ticks)

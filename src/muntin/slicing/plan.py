@@ -70,6 +70,7 @@ class Plan:
         self.queries: list[PlannedQuery] = []
         self.fields: dict[int, FieldPlan] = {}
         self._families: dict[str, list[PlannedQuery]] = {}
+        self._twins: dict[int, int] | None = None
         self._next_query = 0
         self._next_field = 0
 
@@ -86,6 +87,7 @@ class Plan:
             self._next_query += 1
         self.queries += planned
         self._families.clear()
+        self._twins = None
         return planned
 
     def remove(self, name: str) -> PlannedQuery:
@@ -93,6 +95,7 @@ class Plan:
         (gone,) = [planned for planned in self.queries if planned.name == name]
         self.queries.remove(gone)
         self._families.clear()
+        self._twins = None
         used = {number for planned in self.queries for number in planned.fields()}
         self.fields = {number: plan for number, plan in self.fields.items() if number in used}
         return gone
@@ -117,6 +120,15 @@ class Plan:
     def columns(self) -> set[str]:
         """Return the columns that fields read."""
         return {name for plan in self.fields.values() for name in plan.field.columns}
+
+    def twins(self) -> dict[int, int]:
+        """Return for each query the first one with the same windows over the same stream."""
+        if self._twins is None:
+            first: dict[Any, int] = {}
+            self._twins = {
+                q.number: first.setdefault((q.family, q.window, q.origin), q.number) for q in self.queries
+            }
+        return self._twins
 
     def of_family(self, family: str) -> list[PlannedQuery]:
         """Return the queries of a family."""

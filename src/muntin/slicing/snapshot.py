@@ -75,7 +75,7 @@ def match_queries(
         own = [name for name, query in made.items() if query is None]
         if own:
             raise SnapshotError(
-                f"query {own[0]!r} has aggregates of your own, which no snapshot holds: give restore queries=."
+                f"query {own[0]!r} has aggregates of your own, which a snapshot cannot hold: give queries=."
             )
         return {name: query for name, query in made.items() if query is not None}
     listed = list(given)
@@ -128,6 +128,7 @@ def load_plan(plan: Plan, description: Mapping[str, Any], queries: Mapping[str, 
         window = query.window.resolved(plan.clock)
         plan.queries.append(PlannedQuery(number, name, query, window, origin, reads))
     plan._families.clear()
+    plan._twins = None
     own = {
         planned.reads[column][0][0]: aggregate
         for planned in plan.queries

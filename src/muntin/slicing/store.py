@@ -127,10 +127,10 @@ class AggregateStore:
             for into, out_of in zip(kept.tolist(), gone.tolist(), strict=True):
                 self._merge_cells(number, partials, into, out_of)
         self._changed()
-        if between or len(kept):
+        if len(kept):
             self.folds.forget()
-        else:
-            self.folds.touch(at, panes.code, self._columns["start"][at], self.count)
+        elif len(at):
+            self.folds.touch(at, panes.code, self._columns["start"][at], self.count, between=bool(between))
         if not len(kept):
             return distinct(at[behind]) if behind.any() else at[:0]
         touched = distinct(np.concatenate([at[behind], kept]))
@@ -185,7 +185,7 @@ class AggregateStore:
         """Set partials that were computed anew."""
         self._states[number][at] = states
         self._gathered.pop(number, None)
-        self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count)
+        self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count, between=False)
 
     def settle(self) -> None:
         """Forget which records are fresh: the call that brought them is over."""
@@ -367,12 +367,7 @@ class AggregateStore:
         return np.unique(self.column("code"))
 
     @property
-    def slices(self) -> int:
-        """The number of cells."""
-        return int(np.count_nonzero(self.column("rows")))
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all columns, room for more included."""
-        columns: Iterable[Any] = [*self._columns.values(), *self._states.values(), self._latest]
-        return sum(column.nbytes for column in columns)
+    def cell_bytes(self) -> int:
+        """The bytes of one cell."""
+        columns: Iterable[Any] = [*self._columns.values(), *self._states.values()]
+        return sum(column.nbytes // len(column) for column in columns)

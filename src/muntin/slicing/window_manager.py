@@ -289,7 +289,7 @@ class WindowManager:
         into.change.append(rows.change)
         into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
         into.count += len(rows)
-        folded = FoldedRows(store, self._how, rows)
+        folded = FoldedRows(store, self._how, rows, self.plan.twins())
         for column, aggregate, reads, numbers in self._outputs(folded.queries):
             chunks = into.answers.setdefault(column, [])
             places = folded.places(numbers)

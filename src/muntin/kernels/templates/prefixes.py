@@ -5,10 +5,11 @@ from muntin.kernels.slots import combine, invert_oldest, load, store
 ENTRIES = ("scan", "between")
 
 
-def scan(states, older, begin, end, out):
-    """Write the fold of each chain of states up to each one, from `begin` on; older[j] comes before j."""
+def scan(states, older, at, out):
+    """Write the fold of each chain of states up to those at some places, in turn; older[j] comes before j."""
     combines = 0
-    for j in range(begin, end):
+    for i in range(len(at)):
+        j = at[i]
         state = load(states, j)
         if older[j] >= 0:
             state = combine(load(out, older[j]), state)
