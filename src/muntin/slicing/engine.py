@@ -573,7 +573,8 @@ class Engine:
         """Return the number of keys that something is remembered of."""
         if not keys.names or self._remembering():
             return len(keys)
-        return len(np.unique(np.concatenate([s.column("code")[live] for s, live in self.live()])))
+        codes = [store.column("code")[live] for store, live in self.live()]
+        return len(np.unique(np.concatenate([np.empty(0, np.int64), *codes])))
 
     def _remembering(self) -> bool:
         """Tell whether keys are remembered without slices, too."""
