@@ -239,7 +239,7 @@ class WindowOperator:
         if self._engine is None:
             self._hold_watermark(watermark)
             return self._nothing()
-        ticks = _ticks(watermark, self._engine.time_type)
+        ticks = _ticks(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
             raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
         rows = self._engine.advance(ticks, self._keys)
@@ -289,7 +289,7 @@ class WindowOperator:
             return self._pending_watermark
         if self._engine.watermark == NEVER:
             return None
-        kind = self._engine.time_type
+        kind = self._engine.tables.time_type
         if pa.types.is_timestamp(kind):
             return pa.scalar(self._engine.watermark, pa.int64()).cast(kind)
         return self._engine.watermark
@@ -360,7 +360,7 @@ class WindowOperator:
             raise KeyError(f"there is no query named {name!r}; there are {', '.join(map(repr, names))}.")
         if self._engine is None:
             return pa.table({})
-        low, high = (_ticks(bound, self._engine.time_type) for bound in (start, end))
+        low, high = (_ticks(bound, self._engine.tables.time_type) for bound in (start, end))
         code = None if key is None else self._code(key)
         return self._engine.lookup(name, low, high, code, self._keys)
 
@@ -476,7 +476,7 @@ class WindowOperator:
         return engine
 
     def _nothing(self) -> pa.Table:
-        return pa.table({}) if self._engine is None else self._engine.table(Emission(), self._keys)
+        return pa.table({}) if self._engine is None else self._engine.tables.table(Emission(), self._keys)
 
 
 def _durations(queries: Iterable[tuple[str, Query]]) -> Iterator[Duration]:

@@ -80,6 +80,8 @@ class FoldedRows:
         rows = self._rows
         whole = len(at) == len(rows)
         low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
+        if rows.by_place:
+            return self._store.states(number)[low]
         first = {twin for number, twin in self._twins.items() if number in self.queries}
         if len(first) == len(self.queries):
             return self._fold_ranges(number, low, high, query)

@@ -9,7 +9,7 @@ from muntin.slicing import loops
 from muntin.slicing.edges import LookUp
 from muntin.slicing.plan import PlannedQuery
 from muntin.slicing.rows import INSERT, UPDATE, Rows
-from muntin.slicing.store import Ordered
+from muntin.slicing.store import AggregateStore, Ordered
 from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
@@ -19,6 +19,16 @@ _HANDFUL = 32  # windows
 def next_end(grid: Grid, watermark: int) -> int:
     """Return the first end of a window past a watermark."""
     return int(end(grid, last_ended(grid, watermark) + 1))
+
+
+def single_slices(planned: PlannedQuery, store: AggregateStore, seen: int, shown: int) -> Rows:
+    """Return windows that are slices: those that end after `seen`, and at `shown` or before."""
+    starts, length = store.column("start"), planned.window.length
+    ended = (starts > seen - length) & (starts <= shown - length)
+    low = np.arange(store.count) if ended.all() else np.flatnonzero(ended)
+    start, code = starts[low], store.column("code")[low]
+    query = np.full(len(low), planned.number)
+    return Rows(query, code, start, start + length, None, None, low, low + 1, by_place=True)
 
 
 def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> list[Rows]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.slicing import intake, loops, output
+from muntin.slicing import intake, loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
 from muntin.slicing.keys import KeyTable
@@ -21,12 +21,15 @@ from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
 from muntin.slicing.store import AggregateStore
+from muntin.slicing.tables import RowTables
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
 from muntin.windows.grid import end
 
 Places = NDArray[np.int64]
+_PART = 1 << 20  # records
+_FEW_QUERIES = 64
 
 
 @dataclass(frozen=True)
@@ -56,21 +59,19 @@ class Engine:
         store: Store,
     ) -> None:
         self.types = dict(types)
-        self.time_type = time_type
         self.policy = policy
         self.delay = {"in_order": 0, "manual": -1}.get(policy, delay)  # -1: records do not move the watermark
         self.lateness = lateness
         self.watermark = NEVER
         self.largest = NEVER
-        self._nothing: pa.Table | None = None  # the table without rows
-        self.answer_types: dict[str, pa.DataType | None] = {}
         self.plan = Plan(clock)
-        self._plan_answers(queries)
+        self.tables = RowTables(self.plan, time_type)
+        self.tables.plan_answers(queries, self.types)
         planned = self.plan.add(queries, None)
         fields = {number: self._field(number) for number in self.plan.fields}
         in_order = policy == "in_order" and not tied
         self.slices = SliceManager(self.plan, fields, in_order=in_order, tied=tied, eager=store == "eager")
-        self.windows = WindowManager(self.plan, self.slices, lateness, store)
+        self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
         self.watch_empty(planned)
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
@@ -78,22 +79,6 @@ class Engine:
         self._cells = 256  # with twice as many, it is time to let go of some
 
     # ---- queries ----
-
-    def _plan_answers(self, queries: Iterable[tuple[str, Query]]) -> None:
-        """Find the type of each output column; one name must not have two."""
-        found = dict(self.answer_types)
-        for name, query in queries:
-            for column, aggregate in query.aggregates.items():
-                intake.check_types(aggregate, self.types)
-                kind = intake.answer_type(aggregate, self.types)
-                if found.get(column) not in (None, kind) and kind is not None:
-                    raise TypeError(
-                        f"column {column!r} would be {found[column]} for one query and {kind} for {name!r}; "
-                        "give them different names."
-                    )
-                found[column] = kind if kind is not None else found.get(column)
-        self.answer_types = found
-        self._nothing = None
 
     def _field(self, number: int, *, nullable: bool = False) -> FieldPartials:
         plan = self.plan.fields[number]
@@ -116,9 +101,9 @@ class Engine:
             query.window.resolved(self.plan.clock)
             self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
             return
-        self._plan_answers([(name, query)])
+        self.tables.plan_answers([(name, query)], self.types)
         planned = self.plan.add([(name, query)], origin)
-        self._nothing = None
+        self.tables.forget()
         for number in self.plan.fields:
             if number not in self.slices.fields:
                 self.slices.fields[number] = self._field(number)
@@ -159,9 +144,7 @@ class Engine:
         self.slices.adapt()
         self.windows.adapt()
         self.windows.spans.pop(gone.number, None)
-        kept = {column for planned in self.plan.queries for column in planned.query.aggregates}
-        self.answer_types = {column: kind for column, kind in self.answer_types.items() if column in kept}
-        self._nothing = None
+        self.tables.drop_answers()
 
     # ---- records ----
 
@@ -215,12 +198,43 @@ class Engine:
             if rows is not None:
                 return rows, None
 
+        if len(times) > _PART and self._in_parts(len(keys), survey) and not self._risky(values):
+            return self._process_parts(times, codes, keys, values)
+
         def take_in() -> tuple[pa.Table, Places | None]:
             emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
-            return self.table(emission, keys), dropped
+            return self.tables.table(emission, keys), dropped
 
         taken: tuple[pa.Table, Places | None] = self._guarded(take_in, values)
         return taken
+
+    def _in_parts(self, keys: int, survey: Survey) -> bool:
+        """Tell whether a large batch gives the same rows, in the same order, if it is taken in part by part.
+
+        Where rows are final and those of a later part end later. It pays where records are scattered over
+        cells: what a part needs fits into memory that is used again.
+        """
+        final = not self.lateness and not self.slices.tied and not self.slices.counts
+        if not final or self.windows.spans or len(self.plan.queries) > _FEW_QUERIES:
+            return False
+        return self.windows.slice_by_slice is not None if keys > 1 else survey.falls > 0
+
+    def _process_parts(
+        self, times: Places, codes: Places, keys: KeyTable, values: dict[int, Values]
+    ) -> tuple[pa.Table, Places | None]:
+        tables, dropped = [], []
+        for begin in range(0, len(times), _PART):
+            part = slice(begin, begin + _PART)
+            some = {number: v.part(part) for number, v in values.items()}
+            numbers = codes[part] if len(keys) > 1 else codes
+            survey = self.survey(times[part])
+            emission, late = self._process(times[part], numbers, len(keys), some, None, survey)
+            tables.append(self.tables.table(emission, keys))
+            if late is not None:
+                dropped.append(late + begin)
+            if self._crowded():
+                self.slices.let_go(self.watermark, self.lateness)
+        return pa.concat_tables(tables), np.concatenate(dropped) if dropped else None
 
     def _process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
@@ -230,11 +244,11 @@ class Engine:
         after = before if self.delay < 0 else max(before, t - self.delay)
         self.largest, self.watermark = max(self.largest, t), after
         if self.windows.quiet_until(after):
-            return self._empty(keys)
+            return self.tables.empty(keys)
         emission = Emission()
         self._old_sessions = None
         self._emit(emission, before, after, before, False)
-        return self.table(emission, keys)
+        return self.tables.table(emission, keys)
 
     def _guarded(self, work: Callable[[], Any], values: dict[int, Values] | None = None) -> Any:
         """Run what a user's function or an overflow may break off; if so, all is as it was before."""
@@ -379,7 +393,7 @@ class Engine:
             self._old_sessions = None
             before, self.watermark = self.watermark, watermark
             self._emit(emission, before, watermark, before, False, final=watermark == FOREVER)
-            return self.table(emission, keys)
+            return self.tables.table(emission, keys)
 
         return self._guarded(move)
 
@@ -406,88 +420,6 @@ class Engine:
     def _rows(self, emission: Emission, groups: list[Any]) -> None:
         if groups:
             self.windows.emit(groups, emission)
-
-    def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
-        """Return rows as a table."""
-        if not emission.count:
-            return self._empty(keys)
-        if self.time_type != pa.int64() and not output.fit(emission, self.time_type):
-            self.time_type, self._nothing = (
-                pa.int64(),
-                None,
-            )  # windows reach beyond what a narrow integer holds
-        schema = self._empty(keys).schema
-        order = output.row_order(emission)
-        answers: dict[str, Any] = {}
-        for column in self.answer_types:
-            chunks = emission.answers.get(column)
-            data, missing = output.answer_column(chunks, emission.count) if chunks else (None, None)
-            if data is not None and order is not None:
-                data, missing = data[order], None if missing is None else missing[order]
-            answers[column] = (data, missing)
-        codes = output.joined(emission.code)
-        columns = keys.values(codes if order is None else codes[order]) if keys.names else []
-        columns += output.window_columns(emission, order, self._label_places, self._labels, self.time_type)
-        for column, (data, missing) in answers.items():
-            columns.append(self._answer_column(column, data, missing, emission.count))
-        if self._nothing is None:  # an answer has told its type
-            schema = self._empty(keys).schema
-        table = pa.Table.from_arrays(columns, schema=schema)
-        kept = self._on_change(emission, order, answers) if self._watched else None
-        if kept is not None:
-            table = table.filter(pa.array(kept))
-        self.windows.windows_emitted += table.num_rows
-        return table
-
-    def _answer_column(self, column: str, data: Any, missing: Any, count: int) -> pa.Array:
-        kind = self.answer_types[column]
-        if data is None:
-            return pa.nulls(count, kind or pa.null())
-        array = output.as_arrow(data, missing, kind)
-        if kind is None and not pa.types.is_null(array.type):
-            self.answer_types[column] = array.type
-            self._nothing = None
-        return array
-
-    def _empty(self, keys: KeyTable) -> pa.Table:
-        if self._nothing is None:
-            self._labels = pa.array([planned.name for planned in self.plan.queries])
-            self._label_places = np.zeros(max((p.number for p in self.plan.queries), default=0) + 1, np.int32)
-            for k, planned in enumerate(self.plan.queries):
-                self._label_places[planned.number] = k
-            self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
-            self._nothing = self._empty_table(keys)
-        return self._nothing
-
-    def _empty_table(self, keys: KeyTable) -> pa.Table:
-        codes = np.empty(0, np.int8)
-        columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
-        columns["query"] = output.coded(codes, self._labels)
-        columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
-        columns |= {name: pa.array([], pa.int64()) for name in ("window_id", "revision")}
-        columns["change"] = output.coded(codes, output.CHANGES)
-        columns |= {column: pa.array([], kind or pa.null()) for column, kind in self.answer_types.items()}
-        return pa.table(columns)
-
-    def _on_change(
-        self, emission: Emission, order: Places | None, answers: dict[str, Any]
-    ) -> NDArray[np.bool_] | None:
-        """Tell which rows to keep of queries that report only changes; None: all."""
-        watched = self._watched
-        query, code = output.joined(emission.query), output.joined(emission.code)
-        if order is not None:
-            query, code = query[order], code[order]
-        rows = np.flatnonzero(np.isin(query, list(watched)))
-        if not len(rows):
-            return None
-        kept = np.ones(len(query), bool)
-        for i in rows.tolist():
-            planned = watched[int(query[i])]
-            values = tuple(_value(answers[column], i) for column in planned.query.aggregates)
-            who = (planned.number, int(code[i]))
-            kept[i] = not _same(self.windows.previous.get(who), values)
-            self.windows.previous[who] = values
-        return kept
 
     def lookup(self, name: str, start: int, end_: int, code: int | None, keys: KeyTable) -> pa.Table:
         """Return the aggregates of a query over the live slices that lie between two times, by key."""
@@ -519,7 +451,7 @@ class Engine:
             rows = Rows(query, ordered.code[low], begins, ends, None, None, low, high)
             self.windows.emit([(store, rows)], emission)
         emitted = self.windows.windows_emitted
-        table = self.table(emission, keys)
+        table = self.tables.table(emission, keys)
         self.windows.windows_emitted = emitted
         return table.select([*keys.names, "window_start", "window_end", *planned.query.aggregates])
 
@@ -527,8 +459,11 @@ class Engine:
 
     def breathe(self, keys: KeyTable) -> None:
         """Let go of what is out of reach, once it may be half of all."""
-        if sum(store.count for store in self._stores()) > 2 * self._cells or len(keys) > 2 * self._cells:
+        if self._crowded() or len(keys) > 2 * self._cells:
             self.let_go(keys)
+
+    def _crowded(self) -> bool:
+        return bool(sum(store.count for store in self._stores()) > 2 * self._cells)
 
     def let_go(self, keys: KeyTable) -> None:
         """Let go of all that no window to come can hold."""
@@ -590,16 +525,3 @@ class Engine:
         total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
         total += sum(slices.pending.nbytes for slices in self.slices.counts.values())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)
-
-
-def _value(answers: tuple[Any, Any], i: int) -> Any:
-    data, missing = answers
-    if data is None or (missing is not None and missing[i]):
-        return None
-    return data[i]
-
-
-def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
-    if old is None:
-        return False
-    return all(a is b or a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))

@@ -36,6 +36,13 @@ class Values:
     count: int
     kinds: Kinds | None  # None: objects
 
+    def part(self, which: slice) -> Values:
+        """Return neighbouring records, without a copy."""
+        valid = None if self.valid is None else self.valid[which]
+        columns = tuple(column[which] for column in self.columns)
+        start, stop, _ = which.indices(self.count)
+        return replace(self, columns=columns, valid=valid, count=stop - start)
+
     def take(self, at: Places | NDArray[np.bool_]) -> Values:
         """Return some of the records."""
         valid = None if self.valid is None else self.valid[at]

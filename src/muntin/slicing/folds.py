@@ -42,7 +42,7 @@ class Since:
 
     def changed(self, ordered: Ordered) -> NDArray[np.bool_]:
         """Return which cells have changed, or come after one that has, and forget it."""
-        if int(ordered.code.max()) >= len(self._since):
+        if int(ordered.code[-1]) >= len(self._since):  # the largest: cells lie by key
             self.touch(ordered.code[-1:], ordered.start[-1:])
         changed: NDArray[np.bool_] = ordered.start >= self._since[ordered.code]
         self._since[:] = _AFTER
@@ -76,9 +76,13 @@ class Prefixes:
             self._prefixes = grown
         places = np.arange(store.count) if ordered.places is None else ordered.places
         self._made[places[self.since.changed(ordered)]] = False
-        wanted = np.zeros(int(ordered.code.max()) + 1, np.int64)
-        np.maximum.at(wanted, ordered.code[low], high)
-        new = places[~self._made[places] & (np.arange(len(ordered)) < wanted[ordered.code])]
+        if ordered.code[0] == ordered.code[-1]:
+            wanted = places[: int(high.max())]
+        else:
+            ends = np.zeros(int(ordered.code.max()) + 1, np.int64)
+            np.maximum.at(ends, ordered.code[low], high)
+            wanted = places[np.arange(len(ordered)) < ends[ordered.code]]
+        new = wanted[~self._made[wanted]]
         combines = self.partials.scan(store.states(number), older, new, self._prefixes)
         self._made[new] = True
         before = older[places[low]]

@@ -30,6 +30,7 @@ class Rows:
     change: NDArray[np.int8] | None  # None: all are new
     low: Places
     high: Places
+    by_place: bool = False  # ranges are single cells, by their place in the store
 
     def __len__(self) -> int:
         return len(self.code)
@@ -39,7 +40,7 @@ class Rows:
         id_ = None if self.id is None else self.id[at]
         change = None if self.change is None else self.change[at]
         columns = (self.query[at], self.code[at], self.start[at], self.end[at])
-        return Rows(*columns, id_, change, self.low[at], self.high[at])
+        return Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place)
 
 
 def _changes(rows: Rows) -> NDArray[np.int8]:

@@ -269,7 +269,7 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "largest": engine.largest,
         "plan": describe_plan(engine.plan, engine.slices.fields),
         "waiting": [[name, origin] for name, _, origin in engine.waiting],
-        "answers": [[name, kind is not None] for name, kind in engine.answer_types.items()],
+        "answers": [[name, kind is not None] for name, kind in engine.tables.answer_types.items()],
         "sessions": list(engine.slices.sessions),
         "counts": list(engine.slices.counts),
         "log": engine.slices.log is not None,
@@ -283,10 +283,10 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
 def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
     """Return keys, slices and records."""
     slices = engine.slices
-    kinds = [(name, kind) for name, kind in engine.answer_types.items() if kind is not None]
+    kinds = [(name, kind) for name, kind in engine.tables.answer_types.items() if kind is not None]
     tables = {
         "keys": pa.table(keys.table(), names=keys.names) if keys.names else pa.table({}),
-        "time": pa.schema([("time", engine.time_type)]).empty_table(),
+        "time": pa.schema([("time", engine.tables.time_type)]).empty_table(),
         "answers": pa.schema(kinds).empty_table(),
     }
     if slices.grid is not None:
@@ -309,7 +309,7 @@ def load_engine(
     load_plan(engine.plan, described["plan"], queries)
     engine.waiting = [(name, queries[name], origin) for name, origin in described["waiting"]]
     known = {field.name: field.type for field in tables["answers"].schema}
-    engine.answer_types = {name: known.get(name) for name, _ in described["answers"]}
+    engine.tables.answer_types = {name: known.get(name) for name, _ in described["answers"]}
     forms = {int(number): form for number, form in described["plan"]["forms"].items()}
     kinds = {}
     for number, plan in engine.plan.fields.items():

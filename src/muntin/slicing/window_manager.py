@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import Aggregate
 from muntin.slicing.answers import FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
-from muntin.slicing.ended import count_windows, found_windows, listed_windows, next_end
+from muntin.slicing.ended import count_windows, found_windows, listed_windows, next_end, single_slices
 from muntin.slicing.fields import ObjectField
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.rows import (
@@ -58,6 +58,11 @@ class WindowManager:
         self._output_plans: dict[frozenset[int], list[Any]] = {}
         self._next_end = NEVER if self.plan.of_family("grid") else FOREVER
         self._next_sessions = {planned.number: NEVER for planned in self.plan.of_family("session")}
+        grids = self.plan.of_family("grid")
+        alone = len(grids) == 1 and grids[0].origin is None and not grids[0].query.emit_empty
+        alone = alone and grids[0].window.steps == 1
+        # With a single query end to end, each of its windows is a slice.
+        self.slice_by_slice = grids[0] if alone and grids[0].window.pitch == grids[0].window.length else None
 
     def quiet_until(self, watermark: int) -> bool:
         """Tell whether no window can come into view up to a watermark, nor one that is empty."""
@@ -95,12 +100,14 @@ class WindowManager:
         shown = after if freezing is None else min(after, freezing - self.lateness)
         if not late and shown < self._next_end:
             return []
-        ordered = store.ordered()
-        found = self._windows_between(ordered, seen, shown)
+        if not late and self.slice_by_slice is not None:
+            found = [single_slices(self.slice_by_slice, store, seen, shown)]
+        else:
+            found = self._windows_between(store.ordered(), seen, shown)
         if freezing is None:
             self._next_end = min(next_end(p.window, after) for p in self.plan.of_family("grid"))
         if late:
-            found = [self._changed(ordered, rows, before) for rows in found]
+            found = [self._changed(store.ordered(), rows, before) for rows in found]
         found = [rows for rows in found if len(rows)]
         for number, spans in self.spans.items():
             for rows in found:

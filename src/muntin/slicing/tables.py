@@ -1,0 +1,152 @@
+"""Tables: emitted rows as Arrow, with the types that all tables of an operator share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.slicing import intake, output
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.plan import Plan
+from muntin.slicing.rows import Emission
+from muntin.slicing.window_manager import WindowManager
+from muntin.windows.base import Query
+
+Places = NDArray[np.int64]
+
+
+class RowTables:
+    """Makes tables of the rows of an operator."""
+
+    def __init__(self, plan: Plan, time_type: pa.DataType) -> None:
+        self.plan = plan
+        self.time_type = time_type
+        self.answer_types: dict[str, pa.DataType | None] = {}  # None: the first answer will tell
+        self.windows: WindowManager  # set once there is one
+        self._nothing: pa.Table | None = None  # the table without rows
+
+    def forget(self) -> None:
+        """Follow a change of the queries."""
+        self._nothing = None
+
+    def drop_answers(self) -> None:
+        """Forget output columns that no query has any more."""
+        kept = {column for planned in self.plan.queries for column in planned.query.aggregates}
+        self.answer_types = {column: kind for column, kind in self.answer_types.items() if column in kept}
+        self.forget()
+
+    def plan_answers(self, queries: Iterable[tuple[str, Query]], types: Mapping[str, pa.DataType]) -> None:
+        """Find the type of each output column; one name must not have two."""
+        found = dict(self.answer_types)
+        for name, query in queries:
+            for column, aggregate in query.aggregates.items():
+                intake.check_types(aggregate, types)
+                kind = intake.answer_type(aggregate, types)
+                if found.get(column) not in (None, kind) and kind is not None:
+                    raise TypeError(
+                        f"column {column!r} would be {found[column]} for one query and {kind} for {name!r}; "
+                        "give them different names."
+                    )
+                found[column] = kind if kind is not None else found.get(column)
+        self.answer_types = found
+        self.forget()
+
+    def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
+        """Return rows as a table."""
+        if not emission.count:
+            return self.empty(keys)
+        if self.time_type != pa.int64() and not output.fit(emission, self.time_type):
+            self.time_type, self._nothing = (
+                pa.int64(),
+                None,
+            )  # windows reach beyond what a narrow integer holds
+        schema = self.empty(keys).schema
+        order = output.row_order(emission)
+        answers: dict[str, Any] = {}
+        for column in self.answer_types:
+            chunks = emission.answers.get(column)
+            data, missing = output.answer_column(chunks, emission.count) if chunks else (None, None)
+            if data is not None and order is not None:
+                data, missing = data[order], None if missing is None else missing[order]
+            answers[column] = (data, missing)
+        codes = output.joined(emission.code)
+        columns = keys.values(codes if order is None else codes[order]) if keys.names else []
+        columns += output.window_columns(emission, order, self._label_places, self._labels, self.time_type)
+        for column, (data, missing) in answers.items():
+            columns.append(self._answer_column(column, data, missing, emission.count))
+        if self._nothing is None:  # an answer has told its type
+            schema = self.empty(keys).schema
+        table = pa.Table.from_arrays(columns, schema=schema)
+        kept = self._on_change(emission, order, answers) if self._watched else None
+        if kept is not None:
+            table = table.filter(pa.array(kept))
+        self.windows.windows_emitted += table.num_rows
+        return table
+
+    def _answer_column(self, column: str, data: Any, missing: Any, count: int) -> pa.Array:
+        kind = self.answer_types[column]
+        if data is None:
+            return pa.nulls(count, kind or pa.null())
+        array = output.as_arrow(data, missing, kind)
+        if kind is None and not pa.types.is_null(array.type):
+            self.answer_types[column] = array.type
+            self._nothing = None
+        return array
+
+    def empty(self, keys: KeyTable) -> pa.Table:
+        """Return the table without rows."""
+        if self._nothing is None:
+            self._labels = pa.array([planned.name for planned in self.plan.queries])
+            self._label_places = np.zeros(max((p.number for p in self.plan.queries), default=0) + 1, np.int32)
+            for k, planned in enumerate(self.plan.queries):
+                self._label_places[planned.number] = k
+            self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
+            self._nothing = self._empty_table(keys)
+        return self._nothing
+
+    def _empty_table(self, keys: KeyTable) -> pa.Table:
+        codes = np.empty(0, np.int8)
+        columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
+        columns["query"] = output.coded(codes, self._labels)
+        columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
+        columns |= {name: pa.array([], pa.int64()) for name in ("window_id", "revision")}
+        columns["change"] = output.coded(codes, output.CHANGES)
+        columns |= {column: pa.array([], kind or pa.null()) for column, kind in self.answer_types.items()}
+        return pa.table(columns)
+
+    def _on_change(
+        self, emission: Emission, order: Places | None, answers: dict[str, Any]
+    ) -> NDArray[np.bool_] | None:
+        """Tell which rows to keep of queries that report only changes; None: all."""
+        watched = self._watched
+        query, code = output.joined(emission.query), output.joined(emission.code)
+        if order is not None:
+            query, code = query[order], code[order]
+        rows = np.flatnonzero(np.isin(query, list(watched)))
+        if not len(rows):
+            return None
+        kept = np.ones(len(query), bool)
+        for i in rows.tolist():
+            planned = watched[int(query[i])]
+            values = tuple(_value(answers[column], i) for column in planned.query.aggregates)
+            who = (planned.number, int(code[i]))
+            kept[i] = not _same(self.windows.previous.get(who), values)
+            self.windows.previous[who] = values
+        return kept
+
+
+def _value(answers: tuple[Any, Any], i: int) -> Any:
+    data, missing = answers
+    if data is None or (missing is not None and missing[i]):
+        return None
+    return data[i]
+
+
+def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
+    if old is None:
+        return False
+    return all(a is b or a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))
