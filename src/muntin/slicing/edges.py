@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from muntin.slicing import loops
 
 NEVER = -(2**62)  # before all times
+_NONE = -(2**63)  # no edge
 Progression = tuple[
     int, int, int
 ]  # period, phase, origin: edges at phase + k * period that lie after the origin
@@ -39,8 +40,9 @@ class EdgeGrid:
             floors = (t - self._phases) // self._periods * self._periods + self._phases
             after = np.maximum(t, self._origins)
             ends = (after - self._phases) // self._periods * self._periods + self._phases + self._periods
-            floors[floors <= self._origins] = NEVER
+            floors[(floors <= self._origins) & (self._origins > NEVER)] = _NONE
             begin, end = int(floors.max()), int(ends.min())
+            begin = NEVER if begin == _NONE else begin
             self._current = begin, end
         return begin
 
@@ -51,12 +53,13 @@ class EdgeGrid:
 
     def floors(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the last edge at or before each time."""
-        out = np.full(len(times), NEVER)
+        out = np.full(len(times), _NONE)
         for period, phase, origin in self.progressions:
             floors = (times - phase) // period * period + phase
             if origin > NEVER:
-                floors[floors <= origin] = NEVER
+                floors[floors <= origin] = _NONE
             np.maximum(out, floors, out=out)
+        out[out == _NONE] = NEVER
         return out
 
     def starts(self, times: NDArray[np.int64], low: int, high: int) -> NDArray[np.int64]:
