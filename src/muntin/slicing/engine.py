@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.slicing import intake, loops
+from muntin.slicing import intake, loops, output
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
 from muntin.slicing.keys import KeyTable
@@ -75,7 +75,7 @@ class Engine:
         self.watch_empty(planned)
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
-        self._sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
+        self.sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
         self._cells = 256  # with twice as many, it is time to let go of some
 
     # ---- queries ----
@@ -234,7 +234,7 @@ class Engine:
                 dropped.append(late + begin)
             if self._crowded():
                 self.slices.let_go(self.watermark, self.lateness)
-        return pa.concat_tables(tables), np.concatenate(dropped) if dropped else None
+        return output.in_turn(tables), np.concatenate(dropped) if dropped else None
 
     def _process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
@@ -276,8 +276,8 @@ class Engine:
                 if some is not None and not (again and some.count == 1):
                     column = some.columns[0]
                     largest = max(int(column.max()), -int(column.min()))
-                    self._sum_bounds[number] = self._sum_bounds.get(number, 0) + largest * some.count
-                if self._sum_bounds.get(number, 0) >= 2**62:
+                    self.sum_bounds[number] = self.sum_bounds.get(number, 0) + largest * some.count
+                if self.sum_bounds.get(number, 0) >= 2**62:
                     return True
         return False
 

@@ -56,6 +56,7 @@ class FieldPartials(ABC):
 
     nullable: bool
     invertible: bool
+    counts_records = False  # the partials are numbers of records
 
     @abstractmethod
     def allocate(self, count: int) -> States:
@@ -165,6 +166,7 @@ class CompiledField(FieldPartials):
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
+        self.counts_records = reduce is _count_segments
         self._reduce = reduce  # folds neighbouring records with NumPy
 
     def allocate(self, count: int) -> States:

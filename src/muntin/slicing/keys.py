@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
+from muntin.slicing import loops
 
 Places = NDArray[np.int64]
 _NAN = Absent("NaN")  # all NaN are one key
@@ -36,11 +37,35 @@ class KeyTable:
             self.types = [column.type for column in columns]
         if len(columns[0]) == 1:
             return self._number(columns)
+        if len(columns) == 1 and pa.types.is_integer(columns[0].type):
+            codes = self._encode_integers(columns[0])
+            if codes is not None:
+                return codes
         if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
             encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
-            codes: Places = self._number([encoded.dictionary])[_places(encoded.indices)]
-            return codes
+            return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
+
+    def _encode_integers(self, column: pa.Array) -> Places | None:
+        """Number integers that lie close together through a table; None if they do not."""
+        if column.null_count or pa.types.is_uint64(column.type):
+            return None
+        keys = np.ascontiguousarray(column.to_numpy(), np.int64)
+        low, high = int(keys.min()), int(keys.max())
+        if high - low >= max(len(keys), 1024):
+            return None
+        codes, distinct = np.empty(len(keys), np.int64), np.empty(high - low + 1, np.int64)
+        table = np.full(high - low + 1, -1)
+        count = loops.run("number_keys", keys, low, table, codes, distinct)
+        return self._renumbered([pa.array(distinct[:count]).cast(column.type)], codes)
+
+    def _renumbered(self, distinct: Sequence[pa.Array], codes: Places) -> Places:
+        """Return the numbers of keys, given those of a batch's distinct ones."""
+        numbers = self._number(distinct)
+        if numbers[0] == 0 and len(numbers) == len(self) and (numbers[1:] > numbers[:-1]).all():
+            return codes  # as in the first batch: they are the same
+        renumbered: Places = numbers[codes]
+        return renumbered
 
     def _encode_several(self, columns: Sequence[pa.Array]) -> Places:
         """Number combinations: first those that occur, once each, then all records."""

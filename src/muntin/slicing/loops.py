@@ -308,6 +308,19 @@ def find_runs(
     return count, pairs, between
 
 
+def number_keys(keys: Any, low: int, numbers: Any, codes: Any, distinct: Any) -> int:
+    """Number integer keys as they come, through a table from `low` on; return how many there are."""
+    count = 0
+    for i in range(len(keys)):
+        k = keys[i] - low
+        if numbers[k] < 0:
+            numbers[k] = count
+            distinct[count] = keys[i]
+            count += 1
+        codes[i] = numbers[k]
+    return count
+
+
 def group(codes: Any, ends: Any, order: Any) -> None:
     """Write the places of each code one after the other, in their order; `ends` counts codes at first."""
     total = 0
@@ -350,6 +363,7 @@ _PLAIN = {
         locate,
         find_cells,
         find_runs,
+        number_keys,
         group,
         upper_cells,
     )

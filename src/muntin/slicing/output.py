@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,6 +106,17 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
     if pa.types.is_temporal(kind):
         return array.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).view(kind)
     return array.cast(kind)
+
+
+def in_turn(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables one after the other, each ordered, and ending no later than the next one begins."""
+    table = pa.concat_tables(tables)
+    parts = [part["window_end"] for part in tables if part.num_rows]
+    if all(one[-1] != other[0] for one, other in itertools.pairwise(parts)):
+        return table
+    end, start = (table[name].cast(pa.int64()).to_numpy() for name in ("window_end", "window_start"))
+    query = table["query"].combine_chunks().indices.to_numpy()  # labels are in the order of queries
+    return table.take(pa.array(np.lexsort((query, start, end))))
 
 
 def coded(indices: NDArray[Any], dictionary: pa.Array) -> pa.Array:

@@ -73,7 +73,10 @@ class StreamSlicer:
         filled = np.flatnonzero(panes.rows)
         whole = len(filled) == len(panes)
         for number, partials in fields.items():
-            states = partials.of_panes(stretch.values[number], pane, len(panes))
+            if partials.counts_records:
+                states = panes.rows
+            else:
+                states = partials.of_panes(stretch.values[number], pane, len(panes))
             panes.states[number] = states if whole else states[filled]
         starts = self._grid_starts(edges)[panes.start]
         if whole:

@@ -321,6 +321,8 @@ def load_engine(
     engine.watch_empty(engine.plan.queries)
     _load_slices(engine, described, tables, kinds)
     windows = engine.windows
+    # What was summed up so far is not known: any further sum of integers is taken for large.
+    engine.sum_bounds = {n: 2**62 for n, plan in engine.plan.fields.items() if plan.field.part == "sum"}
     windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
     windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}
     for number, first, last, filled in described["spans"]:

@@ -1,0 +1,90 @@
+"""Slice edges match window edges and the other way round, whatever queries come and go."""
+
+import numpy as np
+import pytest
+
+import muntin as mt
+from muntin.slicing.engine import Engine
+
+
+def engine_of(operator) -> Engine:
+    return operator._engine
+
+
+def edges_of(grids, low: int, high: int) -> set[int]:
+    """All starts and ends of windows between two times, one by one."""
+    found = set()
+    for grid in grids:
+        for k in range(grid.low(low) - 2, grid.high(high) + 3):
+            found.update((grid.start(k), k * grid.pitch + grid.first_end))
+    return {edge for edge in found if low <= edge <= high}
+
+
+def check_edges(operator, times) -> None:
+    """Each slice starts at the last edge before its records, and has no other edge among them."""
+    engine = engine_of(operator)
+    engine.let_go(operator._keys)
+    store = engine.slices.grid
+    grids = [planned.window for planned in engine.plan.of_family("grid")]
+    edges = np.array(sorted(edges_of(grids, min(times) - 50, max(times) + 50)))
+    starts, first, last = (store.column(name) for name in ("start", "first", "last"))
+    assert (edges[np.searchsorted(edges, first, side="right") - 1] == starts).all()
+    assert (edges[np.searchsorted(edges, last, side="right") - 1] == starts).all()
+    assert len(set(starts.tolist())) == len(starts)  # no two slices where one would do
+
+
+@pytest.mark.parametrize("store", ["lazy", "eager", "sliding"])
+def test_edges_match_while_queries_come_and_go(store):
+    queries = [
+        mt.sliding(12, every=5).agg(n=mt.count(), name="wide"),
+        mt.tumbling(3, offset=1).agg(n=mt.count(), name="narrow"),
+    ]
+    operator = mt.WindowOperator(queries, time="t", watermark="manual", store=store)
+    times = list(range(100, 160))
+    operator.process({"t": times})
+    check_edges(operator, times)
+    operator.remove("narrow")
+    check_edges(operator, times)
+    slices = operator.metrics.slices
+    assert slices < 60 / 2
+    operator.add(mt.cumulate(8, step=2).agg(n=mt.count(), name="growing"))
+    assert operator.metrics.slices == slices  # it adds no edge to what was there before it
+
+
+def test_slices_know_their_records():
+    operator = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="t", watermark="manual")
+    operator.process({"t": [14, 12, 17, 31]})
+    store = engine_of(operator).slices.grid
+    assert [store.column(name).tolist() for name in ("start", "first", "last", "rows")] == [
+        [10, 30],
+        [12, 31],
+        [17, 31],
+        [3, 1],
+    ]
+
+
+def test_in_order_only_starts_remain_edges():
+    query = mt.sliding(12, every=5).agg(n=mt.count())  # starts at 0, 5, ..; ends at 2, 7, ..
+    ordered, manual = (
+        mt.WindowOperator(query, time="t", watermark=watermark) for watermark in ("in_order", "manual")
+    )
+    for operator in (ordered, manual):
+        operator.process({"t": list(range(40))})
+        engine_of(operator).let_go(operator._keys)
+    starts = engine_of(ordered).slices.grid.column("start")
+    assert (starts % 5 == 0).all()
+    assert set((engine_of(manual).slices.grid.column("start") % 5).tolist()) == {0, 2}
+
+
+def test_runs_of_sessions_merge_and_begin_in_gaps_only():
+    operator = mt.WindowOperator(mt.session(5).agg(total=mt.sum("v")), time="t", watermark="manual")
+    operator.process({"t": [0, 20, 40], "v": [1.0, 2.0, 4.0]})
+    store = engine_of(operator).slices.sessions[None]
+    combines = operator.metrics.update_combines
+    operator.process({"t": [30], "v": [8.0]})  # a new run between others: nothing is combined
+    assert operator.metrics.update_combines == combines
+    operator.process({"t": [25, 35], "v": [16.0, 32.0]})  # bridges three
+    live = store.column("rows") > 0
+    assert store.column("first")[live].tolist() == [0, 20]
+    assert store.column("last")[live].tolist() == [0, 40]
+    assert operator.finish()["total"].to_pylist() == [1.0, 62.0]
