@@ -3,6 +3,7 @@
 import math
 
 import pyarrow as pa
+import pytest
 
 import muntin as mt
 from muntin.slicing.output import in_turn
@@ -99,3 +100,131 @@ def test_rows_of_parts_that_end_at_one_time_come_in_order():
     table = in_turn([rows(5, 10, 0), rows(2, 10, 1), rows(9, 12, 1)])
     assert table["window_start"].to_pylist() == [2, 5, 9]
     assert in_turn([rows(5, 10, 0), rows(2, 11, 1)])["window_start"].to_pylist() == [5, 2]
+
+
+class Picky(mt.Aggregate):
+    """Refuses one value."""
+
+    commutative = True
+
+    def lift(v):
+        if v == 999:
+            raise ValueError("999")
+        return v
+
+    def combine(a, b):
+        return a + b
+
+
+def test_a_refused_batch_leaves_no_record_behind():
+    query = mt.tumbling(100).agg(first=mt.first("v"), last=mt.last("v"), own=Picky("v"))
+    operator = mt.WindowOperator(query, time="t", watermark=50)
+    operator.process({"t": [10, 20], "v": [10, 20]})
+    with pytest.raises(ValueError, match="999"):
+        operator.process({"t": [1, 40], "v": [999, 998]})
+    operator.process({"t": [5, 30], "v": [5, 30]})
+    (row,) = operator.finish().select(["first", "last", "own"]).to_pylist()
+    assert row == {"first": 5, "last": 30, "own": 65}
+
+
+@pytest.mark.parametrize("store", ["auto", "lazy", "eager", "sliding"])
+def test_look_ups_leave_windows_as_they_are(store):
+    query = mt.sliding(50, every=10).agg(low=mt.min("v"))
+    looked_at, alone = (mt.WindowOperator(query, time="t", watermark=100, store=store) for _ in range(2))
+    for operator in (looked_at, alone):
+        operator.process({"t": list(range(300)), "v": [300.0 - t for t in range(300)]})
+    assert looked_at.lookup(160, 300)["low"].to_pylist() == [1.0]
+    assert looked_at.lookup(160, 170)["low"].to_pylist() == [131.0]
+    assert looked_at.finish().to_pylist() == alone.finish().to_pylist()
+
+
+def test_look_ups_are_no_windows_that_change():
+    operator = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count(), emit="on_change"), time="t")
+    operator.process({"t": [1, 2]})
+    for _ in range(2):
+        assert operator.lookup(0, 20)["n"].to_pylist() == [2]
+    assert operator.process({"t": [12]})["n"].to_pylist() == [2]
+
+
+def test_look_ups_cover_what_they_say():
+    operator = mt.WindowOperator(mt.sliding(60, every=10).agg(n=mt.count()), time="t")
+    operator.process({"t": list(range(1000))})
+    restored = mt.WindowOperator.restore(operator.snapshot())
+    assert operator.lookup(0, 990).to_pylist() == restored.lookup(0, 990).to_pylist()
+    (row,) = restored.lookup(0, 990).to_pylist()
+    assert row["n"] == row["window_end"] - row["window_start"]
+    odd = mt.WindowOperator(mt.sliding(15, every=10).agg(n=mt.count()), time="t")  # ends at 5, 15, ..
+    odd.process({"t": [11, 16]})
+    before = odd.lookup(10, 15).to_pylist()
+    odd.snapshot()
+    assert odd.lookup(10, 15).to_pylist() == before == []
+    operator.add(mt.tumbling(10).agg(low=mt.min("t"), name="new"))
+    operator.process({"t": [1003, 1012]})
+    assert operator.lookup(0, 1020, name="new").to_pylist() == [
+        {"window_start": 1000, "window_end": 1020, "low": 1003}
+    ]
+
+
+def test_equal_count_windows_may_differ_in_whether_partial_ones_are_wanted():
+    queries = [
+        mt.count_tumbling(2).agg(total=mt.sum("v")),
+        mt.count_tumbling(2).agg(total=mt.sum("v"), emit_partial=True),
+    ]
+    operator = mt.WindowOperator(queries, time="t", watermark="manual")
+    operator.process({"t": [1, 2, 3], "v": [1, 2, 4]})
+    assert operator.finish()["total"].to_pylist() == [3, 3, 4]
+
+
+def test_a_query_that_cannot_be_added_leaves_no_column_behind():
+    operator = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="t")
+    operator.process({"t": [1]})
+    with pytest.raises(TypeError, match="give a whole number"):
+        operator.add(mt.tumbling("10s").agg(other=mt.count()))
+    assert "other" not in operator.finish().column_names
+
+
+def test_an_overflow_by_single_late_records_goes_back_in_time():
+    operator = mt.WindowOperator(mt.tumbling(1000).agg(total=mt.sum("v")), time="t", watermark=100)
+    for t, v in [(500, 1), (405, 2**62), (405, 2**62), (405, 2**62)]:
+        operator.process({"t": [t], "v": [v]})
+    with pytest.raises(OverflowError):
+        operator.process({"t": [2000], "v": [0]})
+    assert operator.watermark == 400
+
+
+def test_times_that_widen_within_a_large_batch():
+    times = [1] * (1 << 20) + [50] * 10
+    table = pa.table({"t": pa.array(times, pa.uint8()), "k": pa.array([t % 2 for t in range(len(times))])})
+    operator = mt.WindowOperator(mt.tumbling(10, offset=5).agg(n=mt.count()), time="t", key="k")
+    rows = operator.process(table)
+    assert rows["window_start"].to_pylist() == [-5, -5]
+    assert rows["n"].to_pylist() == [1 << 19, 1 << 19]
+
+
+def test_snapshots_of_unnamed_queries_and_of_a_watermark_in_nanoseconds():
+    queries = [mt.tumbling(10).agg(n=mt.count()), mt.tumbling(20).agg(n=mt.count())]
+    operator = mt.WindowOperator(queries, time="t")
+    operator.remove("q0")
+    operator.add(mt.tumbling(5).agg(n=mt.count(), name="q0"))
+    assert mt.WindowOperator.restore(operator.snapshot()).finish().num_rows == 0
+    early = mt.WindowOperator(queries[0], time="t", watermark="manual")
+    early.advance(pa.scalar(1, pa.timestamp("ns")))
+    assert mt.WindowOperator.restore(early.snapshot()).watermark == pa.scalar(1, pa.timestamp("ns"))
+
+
+def test_an_explanation_with_a_watermark_before_the_first_batch():
+    operator = mt.WindowOperator(mt.count_tumbling(2).agg(n=mt.count()), time="t", watermark="manual")
+    operator.advance(5)
+    assert "count_tumbling(2)" in operator.explain()
+
+
+def test_what_was_remembered_for_a_removed_query_is_forgotten():
+    queries = [
+        mt.tumbling(1).agg(n=mt.count(), emit="on_change", name="changes"),
+        mt.tumbling(1).agg(n=mt.count(), name="all"),
+    ]
+    operator = mt.WindowOperator(queries, time="t", key="k")
+    operator.process({"t": list(range(100)), "k": list(range(100))})
+    assert operator.metrics.keys == 100
+    operator.remove("changes")
+    assert operator.metrics.keys == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import time as clock_time
@@ -335,7 +336,7 @@ class WindowOperator:
             durations = [self._delay, self._lateness, *_durations(self._queries)]
             plain_integers = any(d is not None and d.integer for d in durations)
             kind = pa.int64() if plain_integers else pa.timestamp("ns")
-            engine = self._build(dict.fromkeys(self._inputs(), pa.float64()), kind)
+            engine = self._build(dict.fromkeys(self._inputs(), pa.float64()), kind, trial=True)
         watermark = self._policy if self._delay is None else str(self._delay)
         return explain(engine, watermark, str(self._lateness), self._store)
 
@@ -376,7 +377,7 @@ class WindowOperator:
     # ---- snapshots ----
 
     def snapshot(self) -> bytes:
-        """Return the state of the operator as bytes: its size goes with the live slices.
+        """Return the state of the operator as bytes: live slices, what is kept beside them, and late records.
 
         >>> import muntin as mt
         >>> op = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="ts")
@@ -405,7 +406,7 @@ class WindowOperator:
         }
         tables = {f"late {k}": table for k, table in enumerate(self._late)}
         if self._pending_watermark is not None:
-            tables["watermark"] = pa.table({"watermark": pa.array([_scalar(self._pending_watermark)])})
+            tables["watermark"] = pa.table({"watermark": _as_array(self._pending_watermark)})
         if engine is not None:
             tables |= snapshot.engine_tables(engine, self._keys)
             tables["types"] = pa.schema(list(self._schema.types.items())).empty_table()
@@ -420,7 +421,7 @@ class WindowOperator:
         described, tables = envelope.unpack(blob)
         by_name = snapshot.match_queries(described["queries"], queries)
         operator = cls(
-            [by_name[name] for name, _ in described["queries"]],
+            [dataclasses.replace(by_name[name], name=name) for name, _ in described["queries"]],
             time=PROCESSING_TIME if described["time"] is None else described["time"],
             key=described["key"],
             watermark=described["watermark"],
@@ -454,7 +455,14 @@ class WindowOperator:
 
     # ---- tables ----
 
-    def _build(self, types: dict[str, pa.DataType], time_type: pa.DataType, *, empty: bool = False) -> Engine:
+    def _build(
+        self,
+        types: dict[str, pa.DataType],
+        time_type: pa.DataType,
+        *,
+        empty: bool = False,
+        trial: bool = False,
+    ) -> Engine:
         clock = intake.clock_of(time_type)
         delay = self._delay.ticks(clock, "watermark") if self._delay is not None else 0
         lateness = self._lateness.ticks(clock, "lateness")
@@ -471,7 +479,7 @@ class WindowOperator:
             tied=self._tie is not None,
             store=self._store,
         )
-        if self._pending_watermark is not None:
+        if self._pending_watermark is not None and not trial:
             engine.watermark = _ticks(self._pending_watermark, time_type)
         return engine
 
@@ -543,12 +551,14 @@ def _together(tables: list[pa.Table]) -> pa.Table:
         return pa.concat_tables(as_text, promote_options="permissive")
 
 
-def _scalar(watermark: Any) -> Any:
-    return watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
+def _as_array(watermark: Any) -> pa.Array:
+    if isinstance(watermark, pa.Scalar):
+        return pa.array([watermark.value], pa.int64()).cast(watermark.type)
+    return pa.array([watermark])
 
 
 def _tie_values(array: pa.Array, name: str | None) -> NDArray[np.generic]:
-    """Return what settles the order of equal times, as something that sorts; nulls come first."""
+    """Return what settles the order of equal times, as something that sorts."""
     if array.null_count:
         raise ValueError(f"the tie column {name!r} has nulls, which settle no order.")
     column = intake.read_column(array)

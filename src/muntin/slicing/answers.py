@@ -18,6 +18,7 @@ from muntin.slicing.store import AggregateStore
 
 Places = NDArray[np.int64]
 How = Literal["each", "prefix", "slide", "tree"]
+Choice = Callable[[int, AggregateStore, Places, Places, int], How]  # of how to fold ranges
 
 
 class FoldedRows:
@@ -26,7 +27,7 @@ class FoldedRows:
     def __init__(
         self,
         store: AggregateStore,
-        how: Callable[[int, AggregateStore, Places, Places, int], How],
+        how: Choice,
         rows: Rows,
         twins: Mapping[int, int],
     ) -> None:

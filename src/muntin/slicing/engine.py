@@ -101,9 +101,9 @@ class Engine:
             query.window.resolved(self.plan.clock)
             self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
             return
+        query.window.resolved(self.plan.clock)  # may raise: nothing has changed yet
         self.tables.plan_answers([(name, query)], self.types)
         planned = self.plan.add([(name, query)], origin)
-        self.tables.forget()
         for number in self.plan.fields:
             if number not in self.slices.fields:
                 self.slices.fields[number] = self._field(number)
@@ -143,7 +143,7 @@ class Engine:
         self.slices.fields = {n: f for n, f in self.slices.fields.items() if n in self.plan.fields}
         self.slices.adapt()
         self.windows.adapt()
-        self.windows.spans.pop(gone.number, None)
+        self.windows.forget(gone.number)
         self.tables.drop_answers()
 
     # ---- records ----
@@ -193,19 +193,20 @@ class Engine:
         survey: Survey,
     ) -> tuple[pa.Table, Places | None]:
         """Take in records; return rows, and the places of records that were dropped."""
-        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self._risky(values):
+        self._bound_sums(values)
+        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self._risky():
             rows = self._process_one(survey.low, int(codes[0]), values, keys)
             if rows is not None:
                 return rows, None
 
-        if len(times) > _PART and self._in_parts(len(keys), survey) and not self._risky(values):
+        if len(times) > _PART and self._in_parts(len(keys), survey) and not self._risky():
             return self._process_parts(times, codes, keys, values)
 
         def take_in() -> tuple[pa.Table, Places | None]:
             emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
             return self.tables.table(emission, keys), dropped
 
-        taken: tuple[pa.Table, Places | None] = self._guarded(take_in, values)
+        taken: tuple[pa.Table, Places | None] = self._guarded(take_in)
         return taken
 
     def _in_parts(self, keys: int, survey: Survey) -> bool:
@@ -250,9 +251,9 @@ class Engine:
         self._emit(emission, before, after, before, False)
         return self.tables.table(emission, keys)
 
-    def _guarded(self, work: Callable[[], Any], values: dict[int, Values] | None = None) -> Any:
+    def _guarded(self, work: Callable[[], Any]) -> Any:
         """Run what a user's function or an overflow may break off; if so, all is as it was before."""
-        if not self._risky(values or {}, again=True):
+        if not self._risky():
             return work()
         slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
         try:
@@ -263,23 +264,45 @@ class Engine:
             self.watermark, self.largest = counters
             raise
 
-    def _risky(self, values: dict[int, Values], *, again: bool = False) -> bool:
-        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range.
+    def _risky(self) -> bool:
+        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
+        fields = self.slices.fields
+        own = any(plan.own is not None for plan in self.plan.fields.values())
+        return own or any(isinstance(f, ObjectField) for f in fields.values()) or self._may_overflow()
 
-        Asked `again`, the values have been counted already.
-        """
+    def _may_overflow(self) -> bool:
+        return any(bound >= 2**62 for bound in self.sum_bounds.values())
+
+    def _integer_sums(self) -> list[int]:
+        """Return the fields that add up integers."""
+        found = []
         for number, plan in self.plan.fields.items():
-            if plan.own is not None or isinstance(self.slices.fields[number], ObjectField):
-                return True
-            if plan.field.part == "sum" and self.slices.fields[number].part.fields == ("i8", "i8"):  # type: ignore[attr-defined]
-                some = values.get(number)
-                if some is not None and not (again and some.count == 1):
-                    column = some.columns[0]
-                    largest = max(int(column.max()), -int(column.min()))
-                    self.sum_bounds[number] = self.sum_bounds.get(number, 0) + largest * some.count
-                if self.sum_bounds.get(number, 0) >= 2**62:
-                    return True
-        return False
+            partials = self.slices.fields[number]
+            if plan.field.part == "sum" and isinstance(partials, CompiledField) and partials.kinds == ("i8",):
+                found.append(number)
+        return found
+
+    def _bound_sums(self, values: dict[int, Values]) -> None:
+        """Count values into what sums of integers could come to."""
+        for number in self._integer_sums():
+            column = values[number].columns[0]
+            largest = max(int(column.max()), -int(column.min()))
+            self.sum_bounds[number] = self.sum_bounds.get(number, 0) + largest * values[number].count
+
+    def _bound_live_sums(self) -> None:
+        """Find anew what sums of integers could come to: what is live, and what waits."""
+        self.sum_bounds = {}
+        for number in self._integer_sums():
+            partials: Any = self.slices.fields[number]
+            total = 0
+            for store in self._stores():
+                if number in store.fields:
+                    high = partials.scalars(store.states(number))[0]
+                    total += (int(np.abs(high).sum()) + len(high)) << 32
+            for counts in self.slices.counts.values():
+                if number in counts.pending.values and len(counts.pending):
+                    total += sum(abs(v) for v in counts.pending.values[number].columns[0].tolist())
+            self.sum_bounds[number] = total
 
     def _process(
         self,
@@ -428,9 +451,10 @@ class Engine:
             raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
         store = self.slices.grid if planned.family == "grid" else self.slices.sessions[planned.origin]
         assert store is not None
-        assert self.slices.slicer is not None
-        if planned.family == "grid" and self.slices.slicer.grid is not None:
-            edges = self.slices.slicer.grid
+        if planned.origin is not None:
+            start = max(start, planned.origin + 1)
+        edges = self.slices.lasting_edges()
+        if planned.family == "grid" and edges is not None:
             start = max(start, self.slices.dropped_before)
             start = start if edges.floor(start) == start else edges.next(start)
             end_ = max(start, edges.floor(end_))
@@ -449,10 +473,8 @@ class Engine:
                 begins, ends = ordered.first[low], ordered.last[high - 1]
             query = np.full(len(low), planned.number)
             rows = Rows(query, ordered.code[low], begins, ends, None, None, low, high)
-            self.windows.emit([(store, rows)], emission)
-        emitted = self.windows.windows_emitted
-        table = self.tables.table(emission, keys)
-        self.windows.windows_emitted = emitted
+            emission = self.windows.look_up(store, rows)
+        table, _, _ = self.tables.looked_up(emission, keys)
         return table.select([*keys.names, "window_start", "window_end", *planned.query.aggregates])
 
     # ---- letting go ----
@@ -470,6 +492,8 @@ class Engine:
         self.slices.let_go(self.watermark, self.lateness)
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
+        if self._may_overflow():
+            self._bound_live_sums()
         self._cells = max(256, sum(store.count for store in self._stores()), len(keys))
 
     def _forget_keys(self, keys: KeyTable) -> None:

@@ -99,9 +99,10 @@ class KeyTable:
     def values(self, codes: Places) -> list[pa.Array]:
         """Return the key columns of these numbers."""
         at = pa.array(codes)
-        return [column.take(at) for column in self._columns()]
+        return [column.take(at) for column in self.columns()]
 
-    def _columns(self) -> list[pa.Array]:
+    def columns(self) -> list[pa.Array]:
+        """Return all keys, by number."""
         for k, chunks in enumerate(self._chunks):
             if len(chunks) > 1:
                 self._chunks[k] = [pa.concat_arrays(chunks)]
@@ -116,7 +117,7 @@ class KeyTable:
 
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
-        columns = [column.take(pa.array(live)) for column in self._columns()]
+        columns = [column.take(pa.array(live)) for column in self.columns()]
         renumbered = np.full(len(self), -1, np.int64)
         renumbered[live] = np.arange(len(live))
         numbers = renumbered.tolist()
@@ -125,20 +126,11 @@ class KeyTable:
         self._chunks = [[column] for column in columns]
         return renumbered
 
-    def table(self) -> list[pa.Array]:
-        """Return all keys, by number."""
-        return self._columns()
-
     def load(self, columns: Sequence[pa.Array]) -> None:
         """Take in keys in the order of their numbers."""
         self.types = [column.type for column in columns]
         if columns and len(columns[0]):
             self._number(columns)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the keys."""
-        return sum(chunk.nbytes for chunks in self._chunks for chunk in chunks)
 
 
 def _places(indices: pa.Array) -> Places:

@@ -110,6 +110,7 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
 
 def in_turn(tables: Sequence[pa.Table]) -> pa.Table:
     """Return tables one after the other, each ordered, and ending no later than the next one begins."""
+    tables = [part.cast(tables[-1].schema) for part in tables]  # a type may have widened
     table = pa.concat_tables(tables)
     parts = [part["window_end"] for part in tables if part.num_rows]
     if all(one[-1] != other[0] for one, other in itertools.pairwise(parts)):

@@ -126,7 +126,8 @@ class Plan:
         if self._twins is None:
             first: dict[Any, int] = {}
             self._twins = {
-                q.number: first.setdefault((q.family, q.window, q.origin), q.number) for q in self.queries
+                q.number: first.setdefault((q.family, q.window, q.origin, q.query.emit_partial), q.number)
+                for q in self.queries
             }
         return self._twins
 

@@ -64,10 +64,12 @@ class RecordLog:
             self.tie = tie if self.tie is None or not had else np.concatenate([self.tie, tie])
         self.overdue = np.concatenate([self.overdue, np.full(count, overdue)])
         self.fresh = np.concatenate([self.fresh, np.ones(count, bool)])
+        values = {}  # a new dict: who has saved the old one may go back to it
         for number in self.fields:
             new = stretch.values[number]
             old = self.values.get(number) or _blank(new, len(self) - count)
-            self.values[number] = joined([old, new]) if had else new
+            values[number] = joined([old, new]) if had else new
+        self.values = values
         ties = () if self.tie is None else (self.tie,)
         self._take(np.lexsort((*ties, self.times, self.codes)))
 
@@ -110,5 +112,6 @@ class RecordLog:
     @property
     def nbytes(self) -> int:
         """The bytes of all columns."""
-        columns = [c for v in self.values.values() for c in v.columns]
-        return sum(c.nbytes for c in [self.times, self.codes, self.overdue, *columns])
+        columns = [c for v in self.values.values() for c in (*v.columns, v.valid)]
+        every = [self.times, self.codes, self.tie, self.overdue, self.fresh, *columns]
+        return sum(column.nbytes for column in every if column is not None)

@@ -93,6 +93,10 @@ class SliceManager:
         if self.eager:
             self._keep_trees()
 
+    def lasting_edges(self) -> EdgeGrid | None:
+        """Return the edges of slices that stay, once windows that end there have passed."""
+        return self._kept_edges or (self.slicer.grid if self.slicer is not None else None)
+
     def _keep_trees(self) -> None:
         for store in self.time_stores():
             compiled = {n: p for n, p in store.fields.items() if isinstance(p, CompiledField)}

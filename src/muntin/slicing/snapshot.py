@@ -269,13 +269,14 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "largest": engine.largest,
         "plan": describe_plan(engine.plan, engine.slices.fields),
         "waiting": [[name, origin] for name, _, origin in engine.waiting],
-        "answers": [[name, kind is not None] for name, kind in engine.tables.answer_types.items()],
+        "answers": list(engine.tables.answer_types),
         "sessions": list(engine.slices.sessions),
         "counts": list(engine.slices.counts),
-        "log": engine.slices.log is not None,
         "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
         "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
         "spans": [[n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()],
+        "sum_bounds": engine.sum_bounds,
+        "dropped_before": engine.slices.dropped_before,
         "combines": [engine.slices.update_combines, windows.final_combines, windows.windows_emitted],
     }
 
@@ -285,7 +286,7 @@ def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
     slices = engine.slices
     kinds = [(name, kind) for name, kind in engine.tables.answer_types.items() if kind is not None]
     tables = {
-        "keys": pa.table(keys.table(), names=keys.names) if keys.names else pa.table({}),
+        "keys": pa.table(keys.columns(), names=keys.names) if keys.names else pa.table({}),
         "time": pa.schema([("time", engine.tables.time_type)]).empty_table(),
         "answers": pa.schema(kinds).empty_table(),
     }
@@ -309,7 +310,7 @@ def load_engine(
     load_plan(engine.plan, described["plan"], queries)
     engine.waiting = [(name, queries[name], origin) for name, origin in described["waiting"]]
     known = {field.name: field.type for field in tables["answers"].schema}
-    engine.tables.answer_types = {name: known.get(name) for name, _ in described["answers"]}
+    engine.tables.answer_types = {name: known.get(name) for name in described["answers"]}
     forms = {int(number): form for number, form in described["plan"]["forms"].items()}
     kinds = {}
     for number, plan in engine.plan.fields.items():
@@ -321,8 +322,8 @@ def load_engine(
     engine.watch_empty(engine.plan.queries)
     _load_slices(engine, described, tables, kinds)
     windows = engine.windows
-    # What was summed up so far is not known: any further sum of integers is taken for large.
-    engine.sum_bounds = {n: 2**62 for n, plan in engine.plan.fields.items() if plan.field.part == "sum"}
+    engine.sum_bounds = {int(number): bound for number, bound in described["sum_bounds"].items()}
+    engine.slices.dropped_before = described["dropped_before"]
     windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
     windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}
     for number, first, last, filled in described["spans"]:

@@ -281,12 +281,12 @@ class AggregateStore:
         self._latest[code[order[last]]] = order[last]
         self._changed()
 
-    def recut(self, starts: Places) -> int:
-        """Give cells other starts, and merge those of a key that now share one. Return how many went."""
+    def recut(self, starts: Places) -> None:
+        """Give cells other starts, and merge those of a key that now share one."""
         order = np.lexsort((self.column("start"), self.column("code")))
         order = order[self.column("rows")[order] > 0]
         if not len(order):
-            return 0
+            return
         code, start = self.column("code")[order], starts[order]
         begins = np.flatnonzero(np.append(True, (code[1:] != code[:-1]) | (start[1:] != start[:-1])))
         ends = np.append(begins[1:], len(order))
@@ -303,9 +303,7 @@ class AggregateStore:
             "fresh": np.add.reduceat(self.column("fresh")[order], begins),
             "older": np.zeros(len(begins), np.int64),
         }
-        gone = len(order) - len(begins)
         self.load(columns, merged)
-        return gone
 
     def load(self, columns: Mapping[str, Places], states: Mapping[int, States]) -> None:
         """Hold these cells and no others."""

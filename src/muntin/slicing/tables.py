@@ -56,9 +56,18 @@ class RowTables:
         self.forget()
 
     def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
-        """Return rows as a table."""
+        """Return emitted rows as a table."""
+        table, order, answers = self.looked_up(emission, keys)
+        kept = self._on_change(emission, order, answers) if emission.count and self._watched else None
+        if kept is not None:
+            table = table.filter(pa.array(kept))
+        self.windows.windows_emitted += table.num_rows
+        return table
+
+    def looked_up(self, emission: Emission, keys: KeyTable) -> tuple[pa.Table, Places | None, dict[str, Any]]:
+        """Return rows as a table, with their order and answers."""
         if not emission.count:
-            return self.empty(keys)
+            return self.empty(keys), None, {}
         if self.time_type != pa.int64() and not output.fit(emission, self.time_type):
             self.time_type, self._nothing = (
                 pa.int64(),
@@ -80,12 +89,7 @@ class RowTables:
             columns.append(self._answer_column(column, data, missing, emission.count))
         if self._nothing is None:  # an answer has told its type
             schema = self.empty(keys).schema
-        table = pa.Table.from_arrays(columns, schema=schema)
-        kept = self._on_change(emission, order, answers) if self._watched else None
-        if kept is not None:
-            table = table.filter(pa.array(kept))
-        self.windows.windows_emitted += table.num_rows
-        return table
+        return pa.Table.from_arrays(columns, schema=schema), order, answers
 
     def _answer_column(self, column: str, data: Any, missing: Any, count: int) -> pa.Array:
         kind = self.answer_types[column]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.slicing.answers import FoldedRows, How, answers_of
+from muntin.slicing.answers import Choice, FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
 from muntin.slicing.ended import count_windows, found_windows, listed_windows, next_end, single_slices
 from muntin.slicing.fields import ObjectField
@@ -63,6 +63,12 @@ class WindowManager:
         alone = alone and grids[0].window.steps == 1
         # With a single query end to end, each of its windows is a slice.
         self.slice_by_slice = grids[0] if alone and grids[0].window.pitch == grids[0].window.length else None
+
+    def forget(self, number: int) -> None:
+        """Forget what only a removed query needed."""
+        self.spans.pop(number, None)
+        self.previous = {who: values for who, values in self.previous.items() if who[0] != number}
+        self.revisions = {identity: r for identity, r in self.revisions.items() if identity[0] != number}
 
     def quiet_until(self, watermark: int) -> bool:
         """Tell whether no window can come into view up to a watermark, nor one that is empty."""
@@ -277,15 +283,22 @@ class WindowManager:
 
     # ---- from slices to aggregates ----
 
+    def look_up(self, store: AggregateStore, rows: Rows) -> Emission:
+        """Return rows with their aggregates, folded by themselves: what windows need stays as it is."""
+        emission, combines = Emission(), self.final_combines
+        self._emit(store, [rows], emission, lambda *_: "each")
+        self.final_combines = combines
+        return emission
+
     def emit(self, groups: Iterable[tuple[AggregateStore, Rows]], into: Emission) -> None:
         """Add rows with their aggregates to an emission."""
         by_store: dict[int, tuple[AggregateStore, list[Rows]]] = {}
         for store, rows in groups:
             by_store.setdefault(id(store), (store, []))[1].append(rows)
         for store, some in by_store.values():
-            self._emit(store, some, into)
+            self._emit(store, some, into, self._how)
 
-    def _emit(self, store: AggregateStore, groups: list[Rows], into: Emission) -> None:
+    def _emit(self, store: AggregateStore, groups: list[Rows], into: Emission, how: Choice) -> None:
         rows = groups[0] if len(groups) == 1 else joined(groups)
         at = into.count
         into.query.append(rows.query)
@@ -296,7 +309,7 @@ class WindowManager:
         into.change.append(rows.change)
         into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
         into.count += len(rows)
-        folded = FoldedRows(store, self._how, rows, self.plan.twins())
+        folded = FoldedRows(store, how, rows, self.plan.twins())
         for column, aggregate, reads, numbers in self._outputs(folded.queries):
             chunks = into.answers.setdefault(column, [])
             places = folded.places(numbers)
