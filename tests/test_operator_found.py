@@ -228,3 +228,14 @@ def test_what_was_remembered_for_a_removed_query_is_forgotten():
     assert operator.metrics.keys == 100
     operator.remove("changes")
     assert operator.metrics.keys == 1
+
+
+def test_a_session_that_begins_before_the_open_ones_comes_into_view_first():
+    # Sessions at 1 and 4 were looked out for; the one at -5 came later and ends before them.
+    check(Workload([spec("q", "session", 1)], [batch(1), batch(-5, 4), Finish()], policy=7))
+
+
+def test_a_session_of_another_key_comes_into_view_before_those_that_were_there():
+    queries = [spec("grid", "tumbling", 1, 0), spec("q", "session", 3)]
+    second = Process([Record(t=t, v=0.0, w=0, key=(k,), tie=0) for t, k in ((-1, 1), (1, 0), (4, 0))])
+    check(Workload(queries, [batch(0, key=(0,)), second, Finish()], policy=1, keys=("unit",)))

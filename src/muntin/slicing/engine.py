@@ -244,6 +244,7 @@ class Engine:
         before = self.watermark
         after = before if self.delay < 0 else max(before, t - self.delay)
         self.largest, self.watermark = max(self.largest, t), after
+        self.windows.expect_sessions(t)
         if self.windows.quiet_until(after):
             return self.tables.empty(keys)
         emission = Emission()
@@ -386,6 +387,7 @@ class Engine:
             self._old_sessions = self.windows.sessions_in_view(before, codes)
         self._see(stretch)
         self.slices.update(stretch, tie)
+        self.windows.expect_sessions(stretch.low)
 
     def _see(self, stretch: Stretch, marks: Places | None = None) -> None:
         """Note the times of records that count for queries which report empty windows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal
@@ -198,6 +197,12 @@ class WindowManager:
         fresh = np.add.reduceat(ordered.fresh, low)
         return fresh, ordered.code[low], ordered.first[low], end_, low, high
 
+    def expect_sessions(self, low: int) -> None:
+        """Look out for sessions that records from `low` on may have begun; others only get longer."""
+        for planned in self.plan.of_family("session"):
+            soonest = min(self._next_sessions[planned.number], low + planned.window)
+            self._next_sessions[planned.number] = soonest
+
     def session_rows(
         self, before: int, after: float, old: dict[int, set[tuple[int, int, int]]] | None
     ) -> list[tuple[AggregateStore, Rows]]:
@@ -210,10 +215,7 @@ class WindowManager:
             fresh, code, start, end_, low, high = self._sessions(planned, store.ordered())
             shown = end_ < after
             left = end_[~shown]
-            # A session may only get longer, and a new one ends past the watermark.
-            self._next_sessions[planned.number] = (
-                int(left.min()) if len(left) else _past(after, planned.window)
-            )
+            self._next_sessions[planned.number] = int(left.min()) if len(left) else FOREVER
             fresh_view = shown & (end_ >= before)
             change = np.zeros(len(code), np.int8)
             emitted = fresh_view
@@ -372,7 +374,3 @@ class WindowManager:
             for identity, revision in self.revisions.items()
             if identity[0] in alive and (identity[0] in counts or identity[3] >= reach)
         }
-
-
-def _past(watermark: float, gap: int) -> int:
-    return NEVER if watermark == math.inf else int(watermark) + gap
