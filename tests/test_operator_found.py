@@ -239,3 +239,32 @@ def test_a_session_of_another_key_comes_into_view_before_those_that_were_there()
     queries = [spec("grid", "tumbling", 1, 0), spec("q", "session", 3)]
     second = Process([Record(t=t, v=0.0, w=0, key=(k,), tie=0) for t, k in ((-1, 1), (1, 0), (4, 0))])
     check(Workload(queries, [batch(0, key=(0,)), second, Finish()], policy=1, keys=("unit",)))
+
+
+def test_stacks_begin_anew_where_a_late_record_brings_earlier_windows_back():
+    records = [(18, 0.0), (22, 0.0), (25, None), (27, 0.0)]
+    calls = [Process([Record(t=t, v=v, w=0, key=(), tie=0)]) for t, v in records]
+    query = spec("q", "sliding", 10, 1, 0, agg=("count", "v"))
+    check(Workload([query], [*calls[:3], Advance(29), calls[3]], policy="manual", lateness=60, store="sliding"))
+
+
+def test_stacks_begin_anew_where_a_range_ends_before_what_they_hold():
+    records = [(52, math.nan), (47, 0.0), (51, math.nan), (54, 0.0)]
+    process = Process([Record(t=t, v=v, w=0, key=(), tie=0) for t, v in records])
+    queries = [
+        Spec(name="q", kind="cumulate", params=(9, 3), aggregates={"max_v": ("max", "v"), "n": ("max_count", "v")}),
+        spec("fine", "cumulate", 1, 1, agg=("max", "v")),
+    ]
+    check(Workload(queries, [process, Finish()], policy=1, lateness=20, store="sliding"))
+
+
+def test_a_snapshot_knows_a_column_that_came_as_another_went():
+    added = Add(spec("new", "session", 6, agg=("last", "w")))
+    calls = [batch(25), added, Remove("q"), batch(49), Restore(), Finish()]
+    check(Workload([spec("q", "session", 11, agg=("min", "v"))], calls, policy=1))
+
+
+def test_a_dropped_record_makes_no_empty_windows():
+    # 37 is late and lies between windows: it counts for nothing, so none is known to be empty.
+    query = spec("q", "sliding", 8, 10, -11, emit_empty=True)
+    check(Workload([query], [Advance(79), batch(37, 79), Finish()], policy="manual", lateness=60))

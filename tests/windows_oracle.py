@@ -183,6 +183,7 @@ class Oracle:
         self.largest: Time = NEVER
         self.arrived: dict[Key, list[Arrived]] = defaultdict(list)
         self.dropped: list[Record] = []
+        self._dropped_ever: set[int] = set()
         self._size = 0
         self._views: dict[str, dict[tuple, Window]] = {spec.name: {} for spec in specs}
         self._told: Counter[tuple] = Counter()  # how many rows each identity has had
@@ -242,6 +243,7 @@ class Oracle:
         late = record.t < self.watermark
         if late and not any(self._counts(query, arrived) for query in self.queries.values()):
             self.dropped.append(record)
+            self._dropped_ever.add(arrived.seq)
         self.largest = max(self.largest, record.t)
         if self.policy == "in_order":
             self.watermark = max(self.watermark, self.largest)
@@ -295,7 +297,8 @@ class Oracle:
             for bounds in self._windows_for(query, arrived):
                 members[bounds].append(arrived)
         if query.spec.emit_empty:
-            times = [a.record.t for a in records if self._counts(query, a) or self._in_time(query, a)]
+            seen = [a for a in records if a.seq not in self._dropped_ever]
+            times = [a.record.t for a in seen if self._counts(query, a) or self._in_time(query, a)]
             for bounds in grid_windows_between(query.spec, min(times), max(times)) if times else []:
                 members[bounds]  # made if there is none
         for (start, end), inside in members.items():

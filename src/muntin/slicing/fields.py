@@ -226,13 +226,14 @@ class CompiledField(FieldPartials):
         low: Places,
         high: Places,
         front: States,
+        begin: Places,
         split: Places,
         upto: Places,
         back: States,
     ) -> tuple[States, int]:
-        """Return the partials of ranges that never go back, folded with two stacks per key."""
+        """Return the partials of ranges, folded with two stacks per key that go along with them."""
         out = self.allocate(len(low))
-        arguments = (states, starts, keys, low, high, out, front, split, upto, back)
+        arguments = (states, starts, keys, low, high, out, front, begin, split, upto, back)
         return out, self.kernel.run("slide_ranges", *arguments)
 
     def scan(self, states: States, older: Places, at: Places, prefixes: States) -> int:

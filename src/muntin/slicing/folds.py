@@ -107,6 +107,7 @@ class Stacks:
 
     def forget(self) -> None:
         """Begin anew: slices have changed."""
+        self._begin = np.full(1, _BEFORE)
         self._split = np.full(1, _BEFORE)
         self._upto = np.full(1, _BEFORE)
         self._back = self.partials.allocate(1)
@@ -124,11 +125,12 @@ class Stacks:
         self._split[codes[starts < self._upto[codes]]] = _BEFORE
 
     def fold(self, store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
-        """Fold ranges that never go back."""
+        """Fold ranges, at the least cost where they go forward."""
         ordered = store.ordered()
         keys = int(ordered.code.max()) + 1
         if keys > len(self._split):
             more = max(keys, 2 * len(self._split)) - len(self._split)
+            self._begin = np.append(self._begin, np.full(more, _BEFORE))
             self._split = np.append(self._split, np.full(more, _BEFORE))
             self._upto = np.append(self._upto, np.full(more, _BEFORE))
             back = self.partials.allocate(len(self._split))
@@ -142,7 +144,8 @@ class Stacks:
         front[:] = whole if places is None else whole[places]
         out, combines = self.partials.slide_ranges(
             store.ordered_states(number),
-            *(ordered.start, ordered.code, low, high, front, self._split, self._upto, self._back),
+            *(ordered.start, ordered.code, low, high),
+            *(front, self._begin, self._split, self._upto, self._back),
         )
         if places is None:
             self._front = front
@@ -282,7 +285,7 @@ class Folds:
         return self._prefixes.setdefault(number, Prefixes(partials)).fold(self._store, number, low, high)
 
     def slide(self, number: int, query: int, low: Places, high: Places) -> tuple[States, int]:
-        """Fold the ranges of one query, which never go back, with two stacks."""
+        """Fold the ranges of one query with two stacks."""
         partials: Any = self._store.fields[number]
         stacks = self._stacks.setdefault((number, query), Stacks(partials))
         return stacks.fold(self._store, number, low, high)

@@ -80,7 +80,7 @@ class Schema:
 
     def fix(self, types: Mapping[str, pa.DataType]) -> None:
         """Hold later batches to these types."""
-        if len(types) != len(self.types):
+        if not types.keys() <= self.types.keys():
             for name, kind in types.items():
                 self.types.setdefault(name, kind)
 

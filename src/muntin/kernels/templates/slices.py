@@ -52,24 +52,26 @@ def each_range(states, low, high, out):
         store(out, w, state)
 
 
-def slide_ranges(states, starts, keys, low, high, out, front, split, upto, back):
-    """Fold ranges that never go back with two stacks per key, which go on from call to call.
+def slide_ranges(states, starts, keys, low, high, out, front, begin, split, upto, back):
+    """Fold ranges with two stacks per key, which go on from call to call; if one goes back, they begin anew.
 
-    For each key, the front holds suffixes of the states that start before split[key]; the back is the
-    fold of those from there to upto[key]. Counts the combines.
+    For each key, the front holds suffixes of the states that start between begin[key] and split[key]; the
+    back is the fold of those from there to upto[key]. Counts the combines.
     """
     combines = 0
     for w in range(len(low)):
         first = low[w]
         h = high[w]
         k = keys[first]
-        if starts[first] >= split[k]:  # the front is used up: what there is becomes the front
+        back_again = starts[first] < begin[k] or starts[h - 1] + 1 < upto[k]
+        if starts[first] >= split[k] or back_again:  # no front for it: what there is becomes the front
             state = load(states, h - 1)
             store(front, h - 1, state)
             for j in range(h - 2, first - 1, -1):
                 state = combine(load(states, j), state)
                 store(front, j, state)
             combines += h - 1 - first
+            begin[k] = starts[first]
             split[k] = starts[h - 1] + 1
             upto[k] = split[k]
             store(out, w, state)
