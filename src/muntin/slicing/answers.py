@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.slicing import folds
 from muntin.slicing.fields import Answers, CompiledField, ObjectField, States, finish
+from muntin.slicing.plan import Plan
 from muntin.slicing.rows import RETRACT, Rows, queries_of
 from muntin.slicing.store import AggregateStore
 
@@ -22,17 +23,18 @@ Choice = Callable[[int, AggregateStore, Places, Places, int], How]  # of how to 
 
 
 class FoldedRows:
-    """The partials of windows, folded once per field and set of queries."""
+    """The partials of windows, folded once per field."""
 
     def __init__(
         self,
         store: AggregateStore,
         how: Choice,
         rows: Rows,
-        twins: Mapping[int, int],
+        plan: Plan,
     ) -> None:
         self.combines = 0
-        self._twins = twins
+        self._plan = plan
+        self._twins = plan.twins()
         self._store = store
         self._how = how
         self._rows = rows
@@ -40,7 +42,7 @@ class FoldedRows:
         self._any_empty = bool(self._empty.any())
         self.queries = queries_of(rows.query)
         self._places: dict[tuple[int, ...], Places] = {}
-        self._states: dict[tuple[int, tuple[int, ...]], States] = {}
+        self._states: dict[int, States] = {}  # of all rows whose queries read the field
 
     def _of(self, numbers: tuple[int, ...]) -> NDArray[np.bool_] | None:
         """Tell which rows are of these queries; None: all."""
@@ -71,10 +73,12 @@ class FoldedRows:
 
     def of(self, numbers: tuple[int, ...], field_: int) -> States:
         """Return a field's partials for the rows of some queries."""
-        if (field_, numbers) not in self._states:
-            at = self.places(numbers)
-            self._states[field_, numbers] = self._fold(field_, at)
-        return self._states[field_, numbers]
+        if field_ not in self._states:
+            self._states[field_] = self._fold(field_, self.places(self._plan.readers(field_)))
+        states, mine = self._states[field_], self.places(numbers)
+        if len(mine) == len(states):
+            return states
+        return states[np.searchsorted(self.places(self._plan.readers(field_)), mine)]
 
     def _fold(self, number: int, at: Places) -> States:
         """Fold the ranges of some rows; those of queries with the same windows only once."""

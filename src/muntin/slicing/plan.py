@@ -71,6 +71,7 @@ class Plan:
         self.fields: dict[int, FieldPlan] = {}
         self._families: dict[str, list[PlannedQuery]] = {}
         self._twins: dict[int, int] | None = None
+        self._readers: dict[int, tuple[int, ...]] = {}
         self._next_query = 0
         self._next_field = 0
 
@@ -88,6 +89,7 @@ class Plan:
         self.queries += planned
         self._families.clear()
         self._twins = None
+        self._readers.clear()
         return planned
 
     def remove(self, name: str) -> PlannedQuery:
@@ -96,6 +98,7 @@ class Plan:
         self.queries.remove(gone)
         self._families.clear()
         self._twins = None
+        self._readers.clear()
         used = {number for planned in self.queries for number in planned.fields()}
         self.fields = {number: plan for number, plan in self.fields.items() if number in used}
         return gone
@@ -130,6 +133,12 @@ class Plan:
                 for q in self.queries
             }
         return self._twins
+
+    def readers(self, field_: int) -> tuple[int, ...]:
+        """Return the queries that read a field."""
+        if field_ not in self._readers:
+            self._readers[field_] = tuple(q.number for q in self.queries if field_ in q.fields())
+        return self._readers[field_]
 
     def of_family(self, family: str) -> list[PlannedQuery]:
         """Return the queries of a family."""

@@ -311,7 +311,7 @@ class WindowManager:
         into.change.append(rows.change)
         into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
         into.count += len(rows)
-        folded = FoldedRows(store, how, rows, self.plan.twins())
+        folded = FoldedRows(store, how, rows, self.plan)
         for column, aggregate, reads, numbers in self._outputs(folded.queries):
             chunks = into.answers.setdefault(column, [])
             places = folded.places(numbers)
