@@ -245,16 +245,18 @@ def test_stacks_begin_anew_where_a_late_record_brings_earlier_windows_back():
     records = [(18, 0.0), (22, 0.0), (25, None), (27, 0.0)]
     calls = [Process([Record(t=t, v=v, w=0, key=(), tie=0)]) for t, v in records]
     query = spec("q", "sliding", 10, 1, 0, agg=("count", "v"))
-    check(Workload([query], [*calls[:3], Advance(29), calls[3]], policy="manual", lateness=60, store="sliding"))
+    calls.insert(3, Advance(29))
+    check(Workload([query], calls, policy="manual", lateness=60, store="sliding"))
 
 
 def test_stacks_begin_anew_where_a_range_ends_before_what_they_hold():
     records = [(52, math.nan), (47, 0.0), (51, math.nan), (54, 0.0)]
     process = Process([Record(t=t, v=v, w=0, key=(), tie=0) for t, v in records])
     queries = [
-        Spec(name="q", kind="cumulate", params=(9, 3), aggregates={"max_v": ("max", "v"), "n": ("max_count", "v")}),
+        spec("q", "cumulate", 9, 3, agg=("max", "v")),
         spec("fine", "cumulate", 1, 1, agg=("max", "v")),
     ]
+    queries[0].aggregates["n"] = ("max_count", "v")
     check(Workload(queries, [process, Finish()], policy=1, lateness=20, store="sliding"))
 
 

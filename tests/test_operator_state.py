@@ -566,6 +566,21 @@ def test_equal_windows_are_computed_once():
     assert several.metrics.final_combines == one.metrics.final_combines
 
 
+@pytest.mark.parametrize("keys", [1, 3])
+@pytest.mark.parametrize("delay", [0, 12])
+def test_many_queries_share_pairs_of_slices(keys, delay):
+    aggregates = {"top": mt.max("v"), "at": mt.argmin("v", "w"), "end": mt.last("w"), "var": mt.variance("v")}
+    queries = [mt.sliding(20 + 3 * k, every=2 + k % 5).agg(**aggregates) for k in range(24)]
+    table = stream(600, keys=keys, delay=delay)
+    found = {}
+    for store in ("auto", "lazy"):
+        operator = mt.WindowOperator(queries, time="ts", key="k", watermark=20, store=store)
+        rows = [*map(operator.process, cut(table, size=250)), operator.finish()]
+        found[store] = pa.concat_tables(rows).drop_columns("var"), operator.metrics
+    assert told(found["auto"][0]) == told(found["lazy"][0])
+    assert found["auto"][1].final_combines < found["lazy"][1].final_combines / 2
+
+
 # ---- queries that come and go ----
 
 

@@ -18,7 +18,7 @@ from muntin.slicing.rows import RETRACT, Rows, queries_of
 from muntin.slicing.store import AggregateStore
 
 Places = NDArray[np.int64]
-How = Literal["each", "prefix", "slide", "tree"]
+How = Literal["each", "levels", "prefix", "slide", "tree"]
 Choice = Callable[[int, AggregateStore, Places, Places, int], How]  # of how to fold ranges
 
 
@@ -39,7 +39,7 @@ class FoldedRows:
         self._how = how
         self._rows = rows
         self._empty = rows.high == rows.low
-        self._any_empty = bool(self._empty.any())
+        self._any_empty = not rows.by_place and bool(self._empty.any())
         self.queries = queries_of(rows.query)
         self._places: dict[tuple[int, ...], Places] = {}
         self._states: dict[int, States] = {}  # of all rows whose queries read the field
@@ -111,6 +111,8 @@ class FoldedRows:
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":
             states, combines = store.folds.prefix(number, low, high)
+        elif how == "levels":
+            states, combines = folds.by_levels(store, number, low, high)
         elif how == "tree":
             states, combines = store.folds.tree(number, low, high)
         else:

@@ -11,6 +11,7 @@ from muntin.slicing import loops
 
 NEVER = -(2**62)  # before all times
 _NONE = -(2**63)  # no edge
+_FEW = 16
 Progression = tuple[
     int, int, int
 ]  # period, phase, origin: edges at phase + k * period that lie after the origin
@@ -37,14 +38,29 @@ class EdgeGrid:
         """Return the last edge at or before t."""
         begin, end = self._current
         if not begin <= t < end:
-            floors = (t - self._phases) // self._periods * self._periods + self._phases
-            after = np.maximum(t, self._origins)
-            ends = (after - self._phases) // self._periods * self._periods + self._phases + self._periods
-            floors[(floors <= self._origins) & (self._origins > NEVER)] = _NONE
-            begin, end = int(floors.max()), int(ends.min())
-            begin = NEVER if begin == _NONE else begin
-            self._current = begin, end
+            few = len(self.progressions) <= _FEW
+            begin, end = self._current = self._around_few(t) if few else self._around(t)
         return begin
+
+    def _around(self, t: int) -> tuple[int, int]:
+        """Return the last edge at or before t, and the first after it."""
+        floors = (t - self._phases) // self._periods * self._periods + self._phases
+        after = np.maximum(t, self._origins)
+        ends = (after - self._phases) // self._periods * self._periods + self._phases + self._periods
+        floors[(floors <= self._origins) & (self._origins > NEVER)] = _NONE
+        begin = int(floors.max())
+        return NEVER if begin == _NONE else begin, int(ends.min())
+
+    def _around_few(self, t: int) -> tuple[int, int]:
+        """Return the same by plain integers, which are faster than arrays for a few progressions."""
+        begin, end = NEVER, 2**63
+        for period, phase, origin in self.progressions:
+            into = (t - phase) % period
+            if t - into > begin and (t - into > origin or origin == NEVER):
+                begin = t - into
+            after = max(t, origin)
+            end = min(end, after - (after - phase) % period + period)
+        return begin, end
 
     def next(self, t: int) -> int:
         """Return the first edge after t."""

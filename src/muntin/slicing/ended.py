@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from muntin.slicing import loops
 from muntin.slicing.edges import LookUp
 from muntin.slicing.plan import PlannedQuery
-from muntin.slicing.rows import INSERT, UPDATE, Rows
+from muntin.slicing.rows import INSERT, UPDATE, Rows, filled
 from muntin.slicing.store import AggregateStore, Ordered
 from muntin.windows.grid import Grid, end, last_ended
 
@@ -24,10 +24,13 @@ def next_end(grid: Grid, watermark: int) -> int:
 def single_slices(planned: PlannedQuery, store: AggregateStore, seen: int, shown: int) -> Rows:
     """Return windows that are slices: those that end after `seen`, and at `shown` or before."""
     starts, length = store.column("start"), planned.window.length
-    ended = (starts > seen - length) & (starts <= shown - length)
-    low = np.arange(store.count) if ended.all() else np.flatnonzero(ended)
+    if store.by_time():
+        low = np.arange(*starts.searchsorted([seen - length, shown - length], side="right").tolist())
+    else:
+        ended = (starts > seen - length) & (starts <= shown - length)
+        low = np.arange(store.count) if ended.all() else ended.nonzero()[0]
     start, code = starts[low], store.column("code")[low]
-    query = np.full(len(low), planned.number)
+    query = filled(len(low), planned.number)
     return Rows(query, code, start, start + length, None, None, low, low + 1, by_place=True)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing import intake, loops, output
 from muntin.slicing.edges import NEVER
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, Values, make_field
+from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.rows import FOREVER, Emission, Rows
@@ -268,8 +268,9 @@ class Engine:
     def _risky(self) -> bool:
         """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
         fields = self.slices.fields
-        own = any(plan.own is not None for plan in self.plan.fields.values())
-        return own or any(isinstance(f, ObjectField) for f in fields.values()) or self._may_overflow()
+        if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
+            return True
+        return bool(self.sum_bounds) and self._may_overflow()
 
     def _may_overflow(self) -> bool:
         return any(bound >= 2**62 for bound in self.sum_bounds.values())
@@ -427,11 +428,12 @@ class Engine:
     ) -> None:
         windows = self.windows
         groups = [(self.slices.grid, rows) for rows in windows.grid_rows(before, after, frozen, None, late)]
-        for planned in self.plan.of_family("grid"):
-            if planned.query.emit_empty:
-                rows = windows.empty_rows(planned, before, after)
-                if rows is not None:
-                    groups.append((self.slices.grid, rows))
+        if windows.spans:
+            for planned in self.plan.of_family("grid"):
+                if planned.number in windows.spans:
+                    rows = windows.empty_rows(planned, before, after)
+                    if rows is not None:
+                        groups.append((self.slices.grid, rows))
         view = math.inf if final else after
         if self.slices.sessions:
             groups += windows.session_rows(before, view, self._old_sessions)

@@ -51,6 +51,14 @@ class Values:
         return replace(self, columns=columns, valid=valid, count=count)
 
 
+def frozen(data: NDArray[Any]) -> NDArray[Any]:
+    """Return the data read-only."""
+    if data.flags.writeable:
+        data = data.view()
+        data.flags.writeable = False
+    return data
+
+
 class FieldPartials(ABC):
     """The verbs of a field, over arrays of its partials."""
 
@@ -181,14 +189,23 @@ class CompiledField(FieldPartials):
             with np.errstate(all="ignore"):  # infinity and NaN are values like others
                 self._reduce(values, bounds, out)
         else:
-            self.kernel.run("segments", values.columns, self._flags(values), bounds, out)
+            self.kernel.run("segments", self._columns(values), self._flags(values), bounds, out)
         return out
 
     def of_panes(self, values: Values, pane: Places, count: int) -> States:
         """Return the partials of panes, record i being in pane[i]."""
         out = self.allocate(count)
-        self.kernel.run("scatter", values.columns, self._flags(values), pane, np.ones(count, bool), out)
+        columns, flags = self._columns(values), self._flags(values)
+        self.kernel.run("scatter", columns, flags, pane, np.ones(count, bool), out)
         return out
+
+    @staticmethod
+    def _columns(values: Values) -> tuple[NDArray[Any], ...]:
+        """Return the columns read-only, as those from Arrow are: kernels are compiled for one kind only."""
+        for column in values.columns:
+            if column.flags.writeable:
+                return tuple(frozen(column) for column in values.columns)
+        return values.columns
 
     def _flags(self, values: Values) -> NDArray[np.bool_]:
         """Return which records have a value; kernels look only where there may be nulls."""
@@ -198,7 +215,7 @@ class CompiledField(FieldPartials):
 
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
         """Put a single record behind the state at a place, if there is one."""
-        self.kernel.run("add_one", values.columns, self._flags(values), states, at, new)
+        self.kernel.run("add_one", self._columns(values), self._flags(values), states, at, new)
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
@@ -317,8 +334,7 @@ class CompiledField(FieldPartials):
         columns = [scalars[begin:end] for begin, end in self.part.spans()]
         if read is None:
             return [column[0] for column in columns]
-        with np.errstate(all="ignore"):
-            return [_READS[read](*column) for column in columns]
+        return [_READS[read](*column) for column in columns]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
@@ -502,8 +518,7 @@ def finish(aggregate: BuiltIn, components: Sequence[Any]) -> Answers:
         rows = zip(*components, strict=True)
         return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
     if function in _FINISHES:
-        with np.errstate(all="ignore"):
-            return Answers(_FINISHES[function](*components), None)
+        return Answers(_FINISHES[function](*components), None)
     from muntin.kernels import finisher
 
     kernel = finisher(function, len(components), aggregate.result, aggregate.misses)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
-from muntin.slicing.fields import Values
+from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.windows.durations import LIMIT, Clock
 
@@ -192,23 +192,20 @@ def read_column(array: pa.Array) -> Column:
         filled = array.fill_null(False if pa.types.is_boolean(kind) else 0) if valid is not None else array
         data = filled.to_numpy(zero_copy_only=False)
         if data.dtype != np.uint64 or not len(data) or data.max() < 2**63:
-            return Column(_frozen(data, np.int64), valid, "i8")
+            return Column(_as_kind(data, np.int64), valid, "i8")
     elif pa.types.is_floating(kind):
         filled = array.fill_null(0.0) if valid is not None else array
-        return Column(_frozen(filled.to_numpy(zero_copy_only=False), np.float64), valid, "f8")
+        return Column(_as_kind(filled.to_numpy(zero_copy_only=False), np.float64), valid, "f8")
     out = np.empty(len(array), object)
     out[:] = array.to_pylist()
     return Column(out, valid, None)
 
 
-def _frozen(data: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return the data read-only, as Arrow's is: kernels are compiled for one kind only."""
+def _as_kind(data: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Return the data in a kind of numbers, read-only as Arrow's is."""
     if data.dtype != kind or not data.flags.c_contiguous:
         data = np.ascontiguousarray(data, kind)
-    if data.flags.writeable:
-        data = data.view()
-        data.flags.writeable = False
-    return data
+    return frozen(data)
 
 
 def _counts_ticks(kind: pa.DataType) -> bool:

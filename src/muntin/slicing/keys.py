@@ -98,6 +98,8 @@ class KeyTable:
 
     def values(self, codes: Places) -> list[pa.Array]:
         """Return the key columns of these numbers."""
+        if len(codes) == 1:
+            return [column.slice(int(codes[0]), 1) for column in self.columns()]
         at = pa.array(codes)
         return [column.take(at) for column in self.columns()]
 

@@ -26,7 +26,7 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _filled(parts: Sequence[NDArray[Any] | None], sizes: Sequence[NDArray[Any]], fill: int) -> Any:
     """Return arrays end to end, with a constant where there is none; None if there is none at all."""
-    if all(part is None for part in parts):
+    if (len(parts) == 1 and parts[0] is None) or all(part is None for part in parts):
         return None
     pairs = zip(parts, sizes, strict=True)
     return joined([np.full(len(size), fill) if part is None else part for part, size in pairs])
@@ -142,45 +142,43 @@ def times(ticks: Places, kind: pa.DataType) -> pa.Array:
     return array if kind == pa.int64() else array.cast(kind)
 
 
-class Constants:
-    """Arrow columns that are most often all the same, made once and cut to size."""
+class WindowColumns:
+    """Makes the fixed columns; those that are most often all the same are made once and cut to size."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, numbers: Sequence[int], labels: Sequence[str], time: pa.DataType) -> None:
+        self.labels = pa.array(labels, pa.string())
+        self._time = time
+        self._places = np.zeros(max(numbers, default=0) + 1, np.int32)  # of labels, by a query's number
+        self._places[list(numbers)] = np.arange(len(numbers))
+        self._room = 0
 
-    def __call__(self, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Return numbers that are null, revisions that are 0, and changes that are inserts."""
-        if count > self._count:
-            self._count = max(64, count)
-            zeros = np.zeros(self._count, np.int64)
-            self._nulls, self._zeros = pa.nulls(self._count, pa.int64()), pa.array(zeros)
-            self._inserts = coded(zeros, CHANGES)
-        return self._nulls.slice(0, count), self._zeros.slice(0, count), self._inserts.slice(0, count)
+    def __call__(self, emission: Emission, order: Places | None) -> list[pa.Array]:
+        """Return query, bounds, number, revision and change of emitted rows."""
 
+        def taken(whole: NDArray[Any]) -> NDArray[Any]:
+            return whole if order is None else whole[order]
 
-_constants = Constants()
+        def cut(constant: pa.Array) -> pa.Array:
+            return constant.slice(0, emission.count)
 
+        if emission.count > self._room:
+            self._make(max(64, emission.count))
+        numbers = _filled(emission.id, emission.query, NEVER)
+        revisions = _filled(emission.revision, emission.query, 0)
+        changes = _filled(emission.change, emission.query, INSERT)
+        if numbers is not None:
+            numbers = taken(numbers)
+        alone = len(self.labels) == 1
+        return [
+            cut(self._queries) if alone else coded(self._places[taken(joined(emission.query))], self.labels),
+            times(taken(joined(emission.start)), self._time),
+            times(taken(joined(emission.end)), self._time),
+            cut(self._nulls) if numbers is None else pa.array(numbers, mask=numbers == NEVER),
+            cut(self._zeros) if revisions is None else pa.array(taken(revisions)),
+            cut(self._inserts) if changes is None else coded(taken(changes), CHANGES),
+        ]
 
-def window_columns(
-    emission: Emission, order: Places | None, places: NDArray[Any], labels: pa.Array, time: pa.DataType
-) -> list[pa.Array]:
-    """Return the fixed columns; `places` has for each number of a query the place of its label."""
-
-    def taken(whole: NDArray[Any]) -> NDArray[Any]:
-        return whole if order is None else whole[order]
-
-    number, revision, change = _constants(emission.count)
-    numbers = _filled(emission.id, emission.query, NEVER)
-    revisions = _filled(emission.revision, emission.query, 0)
-    changes = _filled(emission.change, emission.query, INSERT)
-    if numbers is not None:
-        numbers = taken(numbers)
-        number = pa.array(numbers, mask=numbers == NEVER)
-    return [
-        coded(places[taken(joined(emission.query))], labels),
-        times(taken(joined(emission.start)), time),
-        times(taken(joined(emission.end)), time),
-        number,
-        revision if revisions is None else pa.array(taken(revisions)),
-        change if changes is None else coded(taken(changes), CHANGES),
-    ]
+    def _make(self, room: int) -> None:
+        self._room, zeros = room, np.zeros(room, np.int64)
+        self._nulls, self._zeros = pa.nulls(room, pa.int64()), pa.array(zeros)
+        self._inserts, self._queries = coded(zeros, CHANGES), coded(zeros, self.labels)

@@ -214,6 +214,10 @@ class AggregateStore:
 
     # ---- cells by key and time ----
 
+    def by_time(self) -> bool:
+        """Tell whether the cells lie by time: there is but one key, and none was put between others."""
+        return self.in_order and (len(self._latest) == 1 or not self.count)
+
     def ordered(self) -> Ordered:
         """Return the cells by key, then time."""
         if self._ordered is None:
@@ -222,8 +226,7 @@ class AggregateStore:
 
     def _order(self) -> Ordered:
         code, rows = self.column("code"), self.column("rows")
-        one_key = self.count == 0 or (len(self._latest) == 1)
-        if one_key and self.in_order:
+        if self.by_time():
             return Ordered(None, *(self.column(name) for name in _COLUMNS[:6]))
         if self.in_order:
             places = np.empty(self.count, np.int64)

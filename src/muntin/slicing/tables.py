@@ -84,12 +84,12 @@ class RowTables:
             answers[column] = (data, missing)
         codes = output.joined(emission.code)
         columns = keys.values(codes if order is None else codes[order]) if keys.names else []
-        columns += output.window_columns(emission, order, self._label_places, self._labels, self.time_type)
+        columns += self._window_columns(emission, order)
         for column, (data, missing) in answers.items():
             columns.append(self._answer_column(column, data, missing, emission.count))
         if self._nothing is None:  # an answer has told its type
             schema = self.empty(keys).schema
-        return pa.Table.from_arrays(columns, schema=schema), order, answers
+        return pa.Table.from_arrays(columns, names=schema.names), order, answers
 
     def _answer_column(self, column: str, data: Any, missing: Any, count: int) -> pa.Array:
         kind = self.answer_types[column]
@@ -104,10 +104,8 @@ class RowTables:
     def empty(self, keys: KeyTable) -> pa.Table:
         """Return the table without rows."""
         if self._nothing is None:
-            self._labels = pa.array([planned.name for planned in self.plan.queries])
-            self._label_places = np.zeros(max((p.number for p in self.plan.queries), default=0) + 1, np.int32)
-            for k, planned in enumerate(self.plan.queries):
-                self._label_places[planned.number] = k
+            names, numbers = [p.name for p in self.plan.queries], [p.number for p in self.plan.queries]
+            self._window_columns = output.WindowColumns(numbers, names, self.time_type)
             self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
             self._nothing = self._empty_table(keys)
         return self._nothing
@@ -115,7 +113,7 @@ class RowTables:
     def _empty_table(self, keys: KeyTable) -> pa.Table:
         codes = np.empty(0, np.int8)
         columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
-        columns["query"] = output.coded(codes, self._labels)
+        columns["query"] = output.coded(codes, self._window_columns.labels)
         columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
         columns |= {name: pa.array([], pa.int64()) for name in ("window_id", "revision")}
         columns["change"] = output.coded(codes, output.CHANGES)

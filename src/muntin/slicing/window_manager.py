@@ -13,7 +13,7 @@ from muntin.algebra.aggregate import Aggregate
 from muntin.slicing.answers import Choice, FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
 from muntin.slicing.ended import count_windows, found_windows, listed_windows, next_end, single_slices
-from muntin.slicing.fields import ObjectField
+from muntin.slicing.fields import CompiledField
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.rows import (
     FOREVER,
@@ -31,7 +31,7 @@ from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
 Store = Literal["auto", "lazy", "eager", "sliding"]
-_FEW = 16  # up to so many queries, stacks for each take fewer combines than trees for all
+_FEW = 16  # up to so many queries, stacks for each take fewer combines than pairs of pairs for all
 
 
 class WindowManager:
@@ -312,15 +312,16 @@ class WindowManager:
         into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
         into.count += len(rows)
         folded = FoldedRows(store, how, rows, self.plan)
-        for column, aggregate, reads, numbers in self._outputs(folded.queries):
-            chunks = into.answers.setdefault(column, [])
-            places = folded.places(numbers)
-            if len(places):
-                states_of = partial(folded.of, numbers)
-                chunks.append((places + at, answers_of(store, aggregate, reads, states_of), aggregate))
-            empty = folded.empty(numbers)
-            if len(empty):
-                chunks.append((empty + at, None, aggregate))
+        with np.errstate(all="ignore"):
+            for column, aggregate, reads, numbers in self._outputs(folded.queries):
+                chunks = into.answers.setdefault(column, [])
+                places = folded.places(numbers)
+                if len(places):
+                    answers = answers_of(store, aggregate, reads, partial(folded.of, numbers))
+                    chunks.append((places + at if at else places, answers, aggregate))
+                empty = folded.empty(numbers)
+                if len(empty):
+                    chunks.append((empty + at, None, aggregate))
         self.final_combines += folded.combines
 
     def _outputs(self, queries: frozenset[int]) -> list[tuple[str, Aggregate, Any, tuple[int, ...]]]:
@@ -339,15 +340,17 @@ class WindowManager:
 
     def _how(self, number: int, store: AggregateStore, low: Places, high: Places, queries: int) -> How:
         """Choose how to fold ranges: as the user chose, else by what takes the fewest combines."""
-        if self.store == "lazy" or isinstance(store.fields[number], ObjectField):
+        partials = store.fields[number]
+        if self.store == "lazy" or not isinstance(partials, CompiledField):
             return "each"
         if self.store == "eager":
             return "tree"
         if self.store == "auto" and (len(low) == 1 or int((high - low).sum()) <= 3 * len(low)):
             return "each"
-        if store.fields[number].invertible:
+        if partials.invertible:
             return "prefix"
-        return "slide" if self.store == "sliding" or queries <= _FEW else "tree"
+        own = partials.part is None  # pairs would reach across keys, where they may raise
+        return "slide" if self.store == "sliding" or queries <= _FEW or own else "levels"
 
     def _revisions(self, rows: Rows, change: NDArray[np.int8]) -> Places:
         """Number the rows of windows that were emitted before."""
