@@ -88,7 +88,7 @@ class CountSlices:
         at = np.flatnonzero(which)
         times = self.pending.times[at]
         values = {number: values.take(at) for number, values in self.pending.values.items()}
-        return Stretch(times, self.pending.codes[at], 2, values, 0, 0, 0)
+        return Stretch(times, self.pending.codes[at], 2, values, False, 0, 0)
 
     def _positions(self, codes: Places) -> Places:
         """Return the position of records that lie by key."""

@@ -36,7 +36,7 @@ _FEW_QUERIES = 64
 class Survey:
     """What the times of a batch are like."""
 
-    falls: int  # how often a time is less than the one before
+    disordered: bool  # whether a time is less than the one before
     low: int
     high: int
     late: bool  # whether a record is below the watermark
@@ -150,11 +150,11 @@ class Engine:
 
     def survey(self, times: Places) -> Survey:
         """Look at the order of a batch's times."""
-        falls = loops.run("falls", times) if len(times) > 1 else 0
-        if not falls and times[0] >= self.watermark:
-            return Survey(0, int(times[0]), int(times[-1]), False)
+        disordered = len(times) > 1 and loops.run("disordered", times)
+        if not disordered and times[0] >= self.watermark:
+            return Survey(False, int(times[0]), int(times[-1]), False)
         low, high, late = loops.run("survey", times, self.watermark, self.delay)
-        return Survey(falls, low, high, late > 0)
+        return Survey(disordered, low, high, late > 0)
 
     def columns(self) -> set[str]:
         """Return the columns that fields read."""
@@ -199,7 +199,7 @@ class Engine:
             if rows is not None:
                 return rows, None
 
-        if len(times) > _PART and self._in_parts(len(keys), survey) and not self._risky():
+        if len(times) > _PART and self._in_parts(len(keys)) and not self._risky():
             return self._process_parts(times, codes, keys, values)
 
         def take_in() -> tuple[pa.Table, Places | None]:
@@ -209,7 +209,7 @@ class Engine:
         taken: tuple[pa.Table, Places | None] = self._guarded(take_in)
         return taken
 
-    def _in_parts(self, keys: int, survey: Survey) -> bool:
+    def _in_parts(self, keys: int) -> bool:
         """Tell whether a large batch gives the same rows, in the same order, if it is taken in part by part.
 
         Where rows are final and those of a later part end later. It pays where records are scattered over
@@ -218,7 +218,7 @@ class Engine:
         final = not self.lateness and not self.slices.tied and not self.slices.counts
         if not final or self.windows.spans or len(self.plan.queries) > _FEW_QUERIES:
             return False
-        return self.windows.slice_by_slice is not None if keys > 1 else survey.falls > 0
+        return keys > 1 and self.windows.slice_by_slice is not None
 
     def _process_parts(
         self, times: Places, codes: Places, keys: KeyTable, values: dict[int, Values]
@@ -316,7 +316,7 @@ class Engine:
         survey: Survey,
     ) -> tuple[Emission, Places | None]:
         low, high = survey.low, survey.high
-        stretch = Stretch(times, codes, keys, values, survey.falls, low, high)
+        stretch = Stretch(times, codes, keys, values, survey.disordered, low, high)
         before = self.watermark
         after = before if self.delay < 0 else max(before, high - self.delay)
         emission = Emission()

@@ -75,8 +75,8 @@ class FieldPartials(ABC):
         """Return the partials of neighbouring records, from one bound to the next."""
 
     @abstractmethod
-    def of_panes(self, values: Values, pane: Places, count: int) -> States:
-        """Return the partials of panes, record i being in pane[i]."""
+    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
+        """Put record i behind the state at[i]; blank ones, which hold nothing yet, are then no longer."""
 
     @abstractmethod
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
@@ -192,12 +192,9 @@ class CompiledField(FieldPartials):
             self.kernel.run("segments", self._columns(values), self._flags(values), bounds, out)
         return out
 
-    def of_panes(self, values: Values, pane: Places, count: int) -> States:
-        """Return the partials of panes, record i being in pane[i]."""
-        out = self.allocate(count)
-        columns, flags = self._columns(values), self._flags(values)
-        self.kernel.run("scatter", columns, flags, pane, np.ones(count, bool), out)
-        return out
+    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
+        """Put record i behind the state at[i]; blank ones, which hold nothing yet, are then no longer."""
+        self.kernel.run("scatter", self._columns(values), self._flags(values), at, blank, states)
 
     @staticmethod
     def _columns(values: Values) -> tuple[NDArray[Any], ...]:
@@ -376,18 +373,19 @@ class ObjectField(FieldPartials):
 
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
-        pane = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        return self.of_panes(values, pane, len(bounds) - 1)
+        out = self.allocate(len(bounds) - 1)
+        at = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        self.scatter(values, at, np.ones(len(out), bool), out)
+        return out
 
-    def of_panes(self, values: Values, pane: Places, count: int) -> States:
-        """Return the partials of panes, record i being in pane[i]."""
-        out = self.allocate(count)
+    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
+        """Put record i behind the state at[i]; blank ones hold ABSENT."""
+        del blank
         columns = [column.tolist() for column in values.columns]
         valid = None if values.valid is None else values.valid.tolist()
-        for i, p in enumerate(pane.tolist()):
+        for i, p in enumerate(at.tolist()):
             if valid is None or valid[i]:
-                out[p] = self._combine(out[p], self.algebra.lift(*(column[i] for column in columns)))
-        return out
+                states[p] = self._combine(states[p], self.algebra.lift(*(column[i] for column in columns)))
 
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
         """Put a single record behind the state at a place, if there is one."""

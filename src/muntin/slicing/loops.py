@@ -8,12 +8,15 @@ from typing import Any
 # Plain functions over arrays: they are compiled on first use and kept on disk.
 
 
-def falls(times: Any) -> int:
-    """Count the records whose time is less than that of the one before."""
-    count = 0
-    for i in range(1, len(times)):
-        count += times[i] < times[i - 1]
-    return count
+def disordered(times: Any) -> bool:
+    """Tell whether a record has a time less than that of the one before; stops where one has."""
+    for begin in range(1, len(times), 1024):
+        count = 0
+        for i in range(begin, min(begin + 1024, len(times))):
+            count += times[i] < times[i - 1]
+        if count:
+            return True
+    return False
 
 
 def survey(times: Any, watermark: int, delay: int) -> Any:
@@ -85,6 +88,40 @@ def bounds(times: Any, edges: Any, out: Any) -> None:
         k += 1
 
 
+def cut_alone(
+    times: Any, edges: Any, shift: int, table: Any, pane: Any, pane_first: Any, pane_last: Any, pane_rows: Any
+) -> None:
+    """Number the pane of each record by slice, and count and bound the records of each.
+
+    `table` says for short stretches of time where to look among the edges, which end with a far one. Most
+    records are in the slice of the one before, so that its numbers are kept at hand.
+    """
+    begin = end = edges[0]
+    k = rows = 0
+    first = last = begin
+    for i in range(len(times)):
+        t = times[i]
+        if t < begin or t >= end:
+            if rows:
+                pane_rows[k] += rows
+                pane_first[k] = min(pane_first[k], first)
+                pane_last[k] = max(pane_last[k], last)
+            k = table[(t - edges[0]) >> shift]
+            while edges[k + 1] <= t:
+                k += 1
+            begin, end = edges[k], edges[k + 1]
+            rows = 0
+            first = last = t
+        pane[i] = k
+        rows += 1
+        first = min(first, t)
+        last = max(last, t)
+    if rows:
+        pane_rows[k] += rows
+        pane_first[k] = min(pane_first[k], first)
+        pane_last[k] = max(pane_last[k], last)
+
+
 def cut_dense(
     times: Any,
     codes: Any,
@@ -97,18 +134,17 @@ def cut_dense(
     pane_last: Any,
     pane_rows: Any,
 ) -> None:
-    """Number the pane of each record by slice and key, and count and bound the records of each.
-
-    `table` says for short stretches of time where to look among the edges, which end with a far one.
-    """
-    origin = edges[0]
+    """Number the pane of each record by slice and key, and count and bound the records of each."""
+    begin = end = edges[0]
+    k = 0
     for i in range(len(times)):
         t = times[i]
-        k = table[(t - origin) >> shift]
-        k += edges[k + 1] <= t  # most stretches have one edge at most: no branch to guess wrong
-        while edges[k + 1] <= t:
-            k += 1
-        p = k * keys + codes[i] if keys > 1 else k
+        if t < begin or t >= end:
+            k = table[(t - edges[0]) >> shift]
+            while edges[k + 1] <= t:
+                k += 1
+            begin, end = edges[k], edges[k + 1]
+        p = k * keys + codes[i]
         pane[i] = p
         pane_rows[p] += 1
         pane_first[p] = min(pane_first[p], t)
@@ -353,11 +389,12 @@ def upper_cells(places: Any, key_ends: Any, starts: Any, bounds: Any, out: Any) 
 _PLAIN = {
     function.__name__: function
     for function in (
-        falls,
+        disordered,
         survey,
         watermarks,
         look_up,
         bounds,
+        cut_alone,
         cut_dense,
         cut_sparse,
         locate,

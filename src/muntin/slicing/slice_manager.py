@@ -330,5 +330,5 @@ def _after(stretch: Stretch, tie: Ties, origin: Origin) -> tuple[Stretch, Ties]:
         return stretch, tie
     at = np.flatnonzero(stretch.times > origin)
     if not len(at):
-        return Stretch(stretch.times[:0], stretch.codes[:0], stretch.keys, {}, 0, 0, 0), tie
+        return Stretch(stretch.times[:0], stretch.codes[:0], stretch.keys, {}, False, 0, 0), tie
     return stretch.take(at), None if tie is None else tie[at]

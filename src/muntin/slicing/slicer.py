@@ -15,6 +15,7 @@ from muntin.slicing.store import Panes
 from muntin.windows.durations import LIMIT
 
 Places = NDArray[np.int64]
+_BLOCK = 1 << 15  # records
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Stretch:
     codes: Places
     keys: int  # codes are below this
     values: Mapping[int, Values]
-    falls: int  # how often a time is less than one before it
+    disordered: bool  # whether a time is less than one before it
     low: int
     high: int
 
@@ -41,7 +42,7 @@ class Stretch:
             self.codes[at] if self.keys > 1 else self.codes,
             self.keys,
             {number: values.take(at) for number, values in self.values.items()},
-            int(np.count_nonzero(times < running)),
+            bool((times < running).any()),
             int(times.min()),
             int(times.max()),
         )
@@ -61,53 +62,62 @@ class StreamSlicer:
     def cut(self, stretch: Stretch, fields: Mapping[int, FieldPartials]) -> Panes:
         """Return the panes of a stretch of records; their starts are edges of windows on grids."""
         edges = self._edges.starts(stretch.times, stretch.low, stretch.high)
-        if stretch.keys == 1 and not stretch.falls:
+        if stretch.keys == 1 and not stretch.disordered:
             return self._cut_sorted(stretch, edges, fields)
         look_up = LookUp(edges, stretch.high)
         if not look_up.even:  # silent spells between crowded edges: by time, they are no trouble
             return self._cut_by_time(stretch, edges, fields)
         if len(edges) * stretch.keys <= max(4 * len(stretch), 65536):
-            pane, panes = self._cut_dense(stretch, look_up)
+            panes = self._cut_dense(stretch, look_up, fields)
         else:
-            pane, panes = self._cut_sparse(stretch, look_up)
-        filled = np.flatnonzero(panes.rows)
-        whole = len(filled) == len(panes)
-        for number, partials in fields.items():
-            if partials.counts_records:
-                states = panes.rows
-            else:
-                states = partials.of_panes(stretch.values[number], pane, len(panes))
-            panes.states[number] = states if whole else states[filled]
-        starts = self._grid_starts(edges)[panes.start]
-        if whole:
-            return replace(panes, start=starts)
-        code, first, last, rows = (c[filled] for c in (panes.code, panes.first, panes.last, panes.rows))
-        return Panes(code, starts[filled], first, last, rows, panes.states)
+            panes = self._cut_sparse(stretch, look_up, fields)
+        return replace(panes, start=self._grid_starts(edges)[panes.start])
 
-    def _cut_dense(self, stretch: Stretch, look_up: LookUp) -> tuple[Places, Panes]:
-        """Return the pane of each record, and panes for all slices and keys; starts are numbers of slices."""
-        keys = stretch.keys
-        count = len(look_up.edges) * keys
-        pane, rows = np.empty(len(stretch), np.int64), np.zeros(count, np.int64)
+    def _cut_dense(self, stretch: Stretch, look_up: LookUp, fields: Mapping[int, FieldPartials]) -> Panes:
+        """Return the panes of all slices and keys with records, slice by slice; starts are their numbers.
+
+        Goes block by block: which panes the records of a block are in is still at hand when the fields
+        are folded.
+        """
+        keys, count = stretch.keys, len(look_up.edges) * stretch.keys
+        pane, rows = np.empty(min(len(stretch), _BLOCK), np.int64), np.zeros(count, np.int64)
         first, last = np.full(count, LIMIT), np.full(count, -LIMIT)
-        loops.run(
-            "cut_dense",
-            *(stretch.times, stretch.codes, keys, np.append(look_up.edges, 2 * LIMIT - 1)),
-            *(look_up.shift, look_up.table, pane, first, last, rows),
-        )
-        numbers = np.arange(count)
-        slices, codes = (numbers, np.zeros(count, np.int64)) if keys == 1 else np.divmod(numbers, keys)
-        return pane, Panes(codes, slices, first, last, rows)
+        folded = {n: partials for n, partials in fields.items() if not partials.counts_records}
+        states = {n: partials.allocate(count) for n, partials in folded.items()}
+        blank = {n: np.ones(count, bool) for n in folded}
+        edges = np.append(look_up.edges, 2 * LIMIT - 1)
+        for begin in range(0, len(stretch), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            times, mine = stretch.times[block], pane[: len(stretch) - begin]
+            told = (edges, look_up.shift, look_up.table, mine, first, last, rows)
+            if keys == 1:
+                loops.run("cut_alone", times, *told)
+            else:
+                loops.run("cut_dense", times, stretch.codes[block], keys, *told)
+            for n, partials in folded.items():
+                partials.scatter(stretch.values[n].part(block), mine, blank[n], states[n])
+        at = rows.nonzero()[0]
+        slices, codes = (at, np.zeros(len(at), np.int64)) if keys == 1 else np.divmod(at, keys)
+        found = {n: states[n][at] if n in states else rows[at] for n in fields}
+        return Panes(codes, slices, first[at], last[at], rows[at], found)
 
-    def _cut_sparse(self, stretch: Stretch, look_up: LookUp) -> tuple[Places, Panes]:
-        """Return the pane of each record, and panes in the order they came; starts are numbers of slices."""
+    def _cut_sparse(self, stretch: Stretch, look_up: LookUp, fields: Mapping[int, FieldPartials]) -> Panes:
+        """Return panes in the order they came; starts are numbers of slices."""
         pane, code, at, first, last, rows = np.empty((6, len(stretch)), np.int64)
         count = loops.run(
             "cut_sparse",
             *(stretch.times, stretch.codes, np.append(look_up.edges, 2 * LIMIT - 1), look_up.shift),
             *(look_up.table, np.full(stretch.keys, -1), pane, code, at, first, last, rows),
         )
-        return pane, Panes(code[:count], at[:count], first[:count], last[:count], rows[:count])
+        panes = Panes(code[:count], at[:count], first[:count], last[:count], rows[:count])
+        for number, partials in fields.items():
+            if partials.counts_records:
+                panes.states[number] = panes.rows
+            else:
+                states, blank = partials.allocate(count), np.ones(count, bool)
+                partials.scatter(stretch.values[number], pane, blank, states)
+                panes.states[number] = states
+        return panes
 
     def _cut_by_time(self, stretch: Stretch, edges: Places, fields: Mapping[int, FieldPartials]) -> Panes:
         """Cut after sorting by key and time."""

@@ -15,15 +15,23 @@ def segments(columns, valid, bounds, states):
 
 
 def scatter(columns, valid, at, blank, states):
-    """Fold record i into state at[i]; `blank` says which states hold nothing yet."""
-    for i in range(len(at)):
-        p = at[i]
-        state = lift(columns, valid, i)
-        if blank[p]:
-            blank[p] = False
-        else:
-            state = combine(load(states, p), state)
+    """Fold record i, of which there must be some, into state at[i]; `blank`: it holds nothing yet."""
+    p = at[0]
+    state = lift(columns, valid, 0)
+    if not blank[p]:
+        state = combine(load(states, p), state)
+    for i in range(1, len(at)):
+        q = at[i]
+        value = lift(columns, valid, i)
+        if q == p:  # the state stays at hand: it is not stored for the next record to wait for
+            state = combine(state, value)
+            continue
         store(states, p, state)
+        blank[p] = False
+        p = q
+        state = value if blank[p] else combine(load(states, p), value)
+    store(states, p, state)
+    blank[p] = False
 
 
 def add_one(columns, valid, states, at, new):
