@@ -117,18 +117,10 @@ class LookUp:
     def __init__(self, edges: NDArray[np.int64], high: int) -> None:
         self.edges = edges
         spread = max(high, int(edges[-1])) - int(edges[0]) + 1
-        self.shift = max(0, spread.bit_length() - (4 * len(edges)).bit_length())
-        self.table = np.empty((spread >> self.shift) + 2, np.int64)
+        self.shift = max(0, spread.bit_length() - len(edges).bit_length())
+        self.table = np.empty((spread >> self.shift) + 2, np.int32)
         most = loops.run("look_up", edges, self.shift, self.table)
         self.even = most <= 64
-
-    def at_or_past(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of the first edge at or past each time."""
-        if not self.even:
-            return np.searchsorted(self.edges, times)
-        out = np.empty(len(times), np.int64)
-        loops.run("locate", self.edges, self.shift, self.table, times, out)
-        return out
 
 
 def _least(progressions: Iterable[Progression]) -> list[Progression]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from muntin.slicing import loops
 from muntin.slicing.edges import LookUp
 from muntin.slicing.plan import PlannedQuery
-from muntin.slicing.rows import INSERT, UPDATE, Rows, filled
+from muntin.slicing.rows import INSERT, UPDATE, Rows, filled, joined
 from muntin.slicing.store import AggregateStore, Ordered
 from muntin.windows.grid import Grid, end, last_ended
 
@@ -34,41 +34,27 @@ def single_slices(planned: PlannedQuery, store: AggregateStore, seen: int, shown
     return Rows(query, code, start, start + length, None, None, low, low + 1, by_place=True)
 
 
-def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> list[Rows]:
+def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:
     """Return windows of a single key, looked up one by one, of all queries at once."""
-    if sum(last - first for _, first, last in ranges) + len(ranges) <= _HANDFUL:
+    count = sum(last - first + 1 for _, first, last in ranges)
+    if count <= _HANDFUL:
         return _few_windows(ordered, ranges)
     cells = LookUp(ordered.start, int(ordered.start[-1]))
-    aligned = [r for r in ranges if r[0].window.length % r[0].window.pitch == 0 and r[0].window.steps == 1]
-    others = [r for r in ranges if r not in aligned] if len(aligned) < len(ranges) else []
-    found = []
-    if aligned:
-        # Where windows end, others of the query start: look up starts only, up to those of the last ends.
-        overlaps = np.array([p.window.length // p.window.pitch for p, _, _ in aligned])
-        query, starts, counts = _starts(aligned, overlaps)
-        places = cells.at_or_past(starts)
-        stop = np.cumsum(counts + overlaps)
-        kept = np.ones(len(starts), bool)
-        for overlap, last in zip(overlaps.tolist(), stop.tolist(), strict=True):
-            kept[last - overlap : last] = False
-        at = np.flatnonzero(kept)
-        ends = at + (overlaps[0] if len(overlaps) == 1 else np.repeat(overlaps, counts))
-        found.append((query[at], starts[at], starts[ends], places[at], places[ends]))
-    if others:
-        query, starts, counts = _starts(others, np.zeros(len(others), np.int64))
-        first = np.concatenate([np.arange(first, last + 1) for _, first, last in others])
-        pitches = np.repeat([p.window.pitch for p, _, _ in others], counts)
-        ends = first * pitches + np.repeat([p.window.first_end for p, _, _ in others], counts)
-        found.append((query, starts, ends, cells.at_or_past(starts), cells.at_or_past(ends)))
-    groups = []
-    for query, starts, ends, low, high in found:
-        rows = Rows(query, np.full(len(query), ordered.code[0]), starts, ends, None, None, low, high)
-        held = high > low
-        groups.append(rows if held.all() else rows.take(np.flatnonzero(held)))
-    return groups
+    if not cells.even:
+        ends = ordered.key_ends()
+        return joined([found_windows(p, ordered, ends, first, last) for p, first, last in ranges])
+    grids = [((p.number, first, last), p.window) for p, first, last in ranges]
+    told = [(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids]
+    query, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
+    held = loops.run(
+        "list_windows",
+        *(np.array(told), ordered.start, cells.shift, cells.table, query, start, end_, low, high),
+    )
+    code = filled(held, int(ordered.code[0]))
+    return Rows(query[:held], code, start[:held], end_[:held], None, None, low[:held], high[:held])
 
 
-def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> list[Rows]:
+def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:
     """Return a handful of windows of a single key: lists are faster than arrays for so few."""
     listed = [(p.number, p.window, k) for p, first, last in ranges for k in range(first, last + 1)]
     starts = np.array([grid.start(k) for _, grid, k in listed], np.int64)
@@ -78,21 +64,7 @@ def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) 
     code = np.full(len(query), ordered.code[0])
     rows = Rows(query, code, starts, ends, None, None, low, high)
     held = high > low
-    return [rows if held.all() else rows.take(np.flatnonzero(held))]
-
-
-def _starts(ranges: list[tuple[PlannedQuery, int, int]], more: Places) -> tuple[Places, Places, Places]:
-    """Return query and start of the windows of ranges, with some more of each; and the counts without."""
-    counts = np.array([last - first + 1 for _, first, last in ranges])
-    lengths = counts + more
-    begins = np.array([first for _, first, _ in ranges]) - (np.cumsum(lengths) - lengths)
-    k = np.arange(int(lengths.sum())) + np.repeat(begins, lengths)
-    grids = [planned.window for planned, _, _ in ranges]
-    if any(grid.steps > 1 for grid in grids):
-        k //= np.repeat([grid.steps for grid in grids], lengths)
-    starts = k * np.repeat([grid.period for grid in grids], lengths)
-    starts += np.repeat([grid.offset for grid in grids], lengths)
-    return np.repeat([planned.number for planned, _, _ in ranges], lengths), starts, counts
+    return rows if held.all() else rows.take(held.nonzero()[0])
 
 
 def found_windows(planned: PlannedQuery, ordered: Ordered, key_ends: Places, first: int, last: int) -> Rows:

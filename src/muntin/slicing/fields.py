@@ -287,11 +287,13 @@ class CompiledField(FieldPartials):
             self._kernels[template] = self._instantiate(template)
         return self._kernels[template]
 
-    def largest(self, prefixes: States) -> float:
+    def largest(self, prefixes: States, at: Places) -> float:
         """Return the size of the largest float among sums, infinity if one is not finite; 0 for integers."""
-        if prefixes.dtype != np.float64 or not len(prefixes):
+        if prefixes.dtype != np.float64 or not len(at):
             return 0.0
-        largest = float(np.abs(prefixes[:, 0]).max())
+        together = at[-1] - at[0] + 1 == len(at)
+        sums = (prefixes[at[0] : at[-1] + 1] if together else prefixes[at])[:, 0]
+        largest = max(float(sums.max()), -float(sums.min()))
         return largest if math.isfinite(largest) else math.inf
 
     def doubtful(self, largest: float, out: States, before: Places) -> NDArray[np.bool_] | None:

@@ -121,13 +121,14 @@ class Prefixes:
             ends = np.zeros(int(ordered.code.max()) + 1, np.int64)
             np.maximum.at(ends, ordered.code[low], high)
             wanted = places[np.arange(len(ordered)) < ends[ordered.code]]
-        new = wanted[~self._made[wanted]]
+        unmade = ~self._made[wanted]
+        new = wanted if unmade.all() else wanted[unmade]
         combines = self.partials.scan(store.states(number), older, new, self._prefixes)
         self._made[new] = True
         before = older[places[low]]
         out = self.partials.between(self._prefixes, places[high - 1], before)
         combines += int(np.count_nonzero(before >= 0))
-        self._largest = max(self._largest, self.partials.largest(self._prefixes[new]))
+        self._largest = max(self._largest, self.partials.largest(self._prefixes, new))
         doubtful = self.partials.doubtful(self._largest, out, before)
         if doubtful is not None:
             at = np.flatnonzero(doubtful)

@@ -194,20 +194,65 @@ def cut_sparse(
     return panes
 
 
-def locate(edges: Any, shift: int, table: Any, times: Any, out: Any) -> None:
-    """Write the place of the first edge at or past each time."""
-    n = len(edges)
-    for i in range(len(times)):
-        t = times[i]
-        if t <= edges[0]:
-            out[i] = 0
-        elif t > edges[n - 1]:
-            out[i] = n
-        else:
-            k = table[(t - edges[0]) >> shift]
-            while edges[k] < t:
-                k += 1
-            out[i] = k
+def place(edges: Any, shift: int, table: Any, t: int) -> Any:
+    """Return the place of the first edge at or past a time; `table` says where to look."""
+    if t <= edges[0]:
+        return 0
+    if t > edges[-1]:
+        return len(edges)
+    k = table[(t - edges[0]) >> shift]
+    while edges[k] < t:
+        k += 1
+    return k
+
+
+def list_windows(
+    grids: Any,
+    cells: Any,
+    shift: int,
+    table: Any,
+    query: Any,
+    start: Any,
+    end: Any,
+    low: Any,
+    high: Any,
+) -> int:
+    """Write the windows that hold cells, and which; return how many there are.
+
+    Each grid has its query, the first and last window, how many windows begin at one start, the period and
+    offset of starts, the pitch of ends and the first end. `table` says where to look for a time among cells.
+    """
+    count = 0
+    for g in range(len(grids)):
+        number, first, last, steps, period, offset, pitch, first_end = grids[g]
+        reached = (first if steps == 1 else first // steps) * period + offset
+        past = place(cells, shift, table, reached)
+        for k in range(first, last + 1):
+            begin = (k if steps == 1 else k // steps) * period + offset
+            at = past if begin == reached else place(cells, shift, table, begin)  # where the last one ended
+            reached = k * pitch + first_end
+            past = place(cells, shift, table, reached)
+            if past > at:
+                query[count], start[count], end[count] = number, begin, reached
+                low[count], high[count] = at, past
+                count += 1
+    return count
+
+
+def order_by_end(end: Any, begins: Any, stops: Any, low: int, counts: Any, order: Any) -> None:
+    """Write the rows of blocks by end, equal ones in the order of the blocks.
+
+    `counts` has a zero for each end from low on, and two more.
+    """
+    for i in range(len(end)):
+        counts[end[i] - low + 2] += 1
+    for k in range(2, len(counts)):
+        counts[k] += counts[k - 1]
+    for b in range(len(begins)):
+        for i in range(begins[b], stops[b]):
+            k = end[i] - low + 1
+            order[counts[k]] = i
+            counts[k] += 1
 
 
 def find_cells(
@@ -397,7 +442,9 @@ _PLAIN = {
         cut_alone,
         cut_dense,
         cut_sparse,
-        locate,
+        place,
+        list_windows,
+        order_by_end,
         find_cells,
         find_runs,
         number_keys,

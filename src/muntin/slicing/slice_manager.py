@@ -59,7 +59,7 @@ class SliceManager:
 
     def adapt(self) -> None:
         """Match slices to the queries of the plan: make and drop stores, cut at other edges, merge slices."""
-        self.decisions = {planned.number: self._decide(planned) for planned in self.plan.queries}
+        self.decisions = self._decide()
         grids = self.plan.of_family("grid")
         sessions = self._by_origin("session")
         counts = self._by_origin("count")
@@ -77,7 +77,7 @@ class SliceManager:
         self._kept_edges = EdgeGrid(starts) if grids and only_starts and set(starts) != set(edges) else None
         self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
         self.grid = self._adapted(self.grid, grids) if grids else None
-        if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:
+        if self.grid is not None and self.grid.count and self.slicer is not None and self.slicer.grid:
             cut = self.slicer.grid.floors(self.grid.column("start"))
             if (cut != self.grid.column("start")).any():
                 self.grid.recut(cut)
@@ -102,11 +102,17 @@ class SliceManager:
             compiled = {n: p for n, p in store.fields.items() if isinstance(p, CompiledField)}
             store.folds.keep_trees(compiled)
 
-    def _decide(self, planned: PlannedQuery) -> Decisions:
-        aggregates = planned.query.aggregates.values()
-        return together(
-            decide(characteristics(planned.query.window, a, in_order=self.in_order)) for a in aggregates
-        )
+    def _decide(self) -> dict[int, Decisions]:
+        """Follow the decision trees for each query; many have the same kind of window and aggregates."""
+        known: dict[Any, Decisions] = {}
+        decisions = {}
+        for planned in self.plan.queries:
+            window, aggregates = planned.query.window, tuple(planned.query.aggregates.values())
+            if (type(window), aggregates) not in known:
+                each = (characteristics(window, a, in_order=self.in_order) for a in aggregates)
+                known[type(window), aggregates] = together(map(decide, each))
+            decisions[planned.number] = known[type(window), aggregates]
+        return decisions
 
     def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:
         found: dict[Origin, list[PlannedQuery]] = {}

@@ -106,6 +106,8 @@ class AggregateStore:
         behind = np.empty(len(panes), bool)
         kept = gone = np.empty(0, np.int64)
         own = [self._columns[name] for name in _COLUMNS[:6]]
+        if gap is None and self._follow(panes):
+            return self._append(panes)
         if gap is None:
             outcome = loops.run(
                 "find_cells",
@@ -136,6 +138,27 @@ class AggregateStore:
         touched = distinct(np.concatenate([at[behind], kept]))
         alive: Places = touched[self.column("rows")[touched] > 0]
         return alive
+
+    def _follow(self, panes: Panes) -> bool:
+        """Tell whether panes are new slices of a single key, one after the other."""
+        if not len(panes) or not self.by_time() or len(self._latest) > 1:
+            return False
+        after = not self.count or self._columns["start"][self.count - 1] < panes.start[0]
+        return bool(after and (panes.start[1:] > panes.start[:-1]).all())
+
+    def _append(self, panes: Panes) -> Places:
+        """Put panes that follow all cells behind them."""
+        first, self.count = self.count, self.count + len(panes)
+        for name in ("code", "start", "first", "last", "rows"):
+            self._columns[name][first : self.count] = getattr(panes, name)
+        self._columns["fresh"][first : self.count] = panes.rows
+        self._columns["older"][first : self.count] = np.arange(first - 1, self.count - 1)
+        self._latest[0] = self.count - 1
+        for number in self.fields:
+            self._states[number][first : self.count] = panes.states[number]
+        self._changed()
+        self.folds.touch(np.arange(first, self.count), panes.code, panes.start, self.count, between=False)
+        return np.empty(0, np.int64)
 
     def place_of(self, code: int, start: int) -> int:
         """Return a key's latest cell, if it has this start; NEW if it has an earlier one; else BEHIND."""

@@ -141,7 +141,7 @@ class WindowManager:
         if not ranges:
             return []
         dense = [r for r in ranges if one_key and r[2] - r[1] < len(ordered) + 64]
-        found = listed_windows(ordered, dense) if dense else []
+        found = [listed_windows(ordered, dense)] if dense else []
         ends = ordered.key_ends() if len(dense) < len(ranges) else None
         for planned, first, last in ranges:
             if ends is not None and (planned, first, last) not in dense:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from muntin.algebra.aggregate import Aggregate
@@ -58,6 +59,7 @@ class Decisions:
     reasons: tuple[tuple[str, str], ...] = ()
 
 
+@cache
 def decide(c: Characteristics) -> Decisions:
     """Follow the trees for one aggregate over one window.
 
@@ -113,6 +115,8 @@ def together(decisions: Iterable[Decisions]) -> Decisions:
     (False, 'in gaps', 'never', 'starts and ends')
     """
     each = tuple(decisions) or (_NOTHING,)
+    if len(each) == 1:
+        return each[0]
     kept = max(each, key=lambda d: d.keep_records)
     split = max(each, key=lambda d: _SPLITS.index(d.splits))
     removed = max(each, key=lambda d: _REMOVAL.index(d.removal))
