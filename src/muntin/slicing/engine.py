@@ -505,7 +505,7 @@ class Engine:
         if not keys.names or self._remembering():
             return
         stores = self._stores()
-        live = np.unique(np.concatenate([np.empty(0, np.int64), *(store.live_codes() for store in stores)]))
+        live = self._distinct_keys(keys, [store.column("code") for store in stores])
         if 2 * len(live) + 16 > len(keys):
             return
         codes = keys.retain(live)
@@ -536,8 +536,15 @@ class Engine:
         """Return the number of keys that something is remembered of."""
         if not keys.names or self._remembering():
             return len(keys)
-        codes = [store.column("code")[live] for store, live in self.live()]
-        return len(np.unique(np.concatenate([np.empty(0, np.int64), *codes])))
+        return len(self._distinct_keys(keys, [store.column("code")[live] for store, live in self.live()]))
+
+    @staticmethod
+    def _distinct_keys(keys: KeyTable, codes: list[Places]) -> Places:
+        """Return the numbers of keys that occur."""
+        occurs = np.zeros(len(keys), bool)
+        for some in codes:
+            occurs[some] = True
+        return occurs.nonzero()[0]
 
     def _remembering(self) -> bool:
         """Tell whether keys are remembered without slices, too."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,14 +41,14 @@ class Values:
         valid = None if self.valid is None else self.valid[which]
         columns = tuple(column[which] for column in self.columns)
         start, stop, _ = which.indices(self.count)
-        return replace(self, columns=columns, valid=valid, count=stop - start)
+        return Values(columns, valid, stop - start, self.kinds)
 
     def take(self, at: Places | NDArray[np.bool_]) -> Values:
         """Return some of the records."""
         valid = None if self.valid is None else self.valid[at]
         columns = tuple(column[at] for column in self.columns)
         count = int(np.count_nonzero(at)) if at.dtype == bool else len(at)
-        return replace(self, columns=columns, valid=valid, count=count)
+        return Values(columns, valid, count, self.kinds)
 
 
 def frozen(data: NDArray[Any]) -> NDArray[Any]:

@@ -386,10 +386,6 @@ class AggregateStore:
         twin._latest, twin.count, twin.in_order = self._latest.copy(), self.count, self.in_order
         return twin
 
-    def live_codes(self) -> Places:
-        """Return the keys that have a cell."""
-        return np.unique(self.column("code"))
-
     @property
     def cell_bytes(self) -> int:
         """The bytes of one cell."""
