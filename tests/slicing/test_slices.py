@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import muntin as mt
+from muntin.slicing.edges import NEVER, EdgeGrid
 from muntin.slicing.engine import Engine
+from muntin.slicing.shifts import Shift
 
 
 def engine_of(operator) -> Engine:
@@ -88,3 +90,58 @@ def test_runs_of_sessions_merge_and_begin_in_gaps_only():
     assert store.column("first")[live].tolist() == [0, 20]
     assert store.column("last")[live].tolist() == [0, 40]
     assert operator.finish()["total"].to_pylist() == [1.0, 62.0]
+
+
+def test_few_progressions_and_many_have_the_same_edges():
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        count = int(rng.integers(1, 6))
+        origins = np.where(rng.random(count) < 0.5, NEVER, rng.integers(-30, 30, count)).tolist()
+        periods = rng.integers(1, 12, count).tolist()
+        grid = EdgeGrid([(p, int(rng.integers(0, p)), o) for p, o in zip(periods, origins, strict=True)])
+        for t in rng.integers(-40, 40, 20).tolist():
+            assert grid._around_few(t) == grid._around(t)
+
+
+# ---- count windows under disorder ----
+
+
+def records(times, values) -> dict:
+    return {"ts": list(times), "v": [float(v) for v in values]}
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "anew"), [(mt.sum("v"), 1), (mt.count(), 1), (mt.max("v"), 11), (mt.min_count("v"), 1)]
+)
+def test_a_late_record_moves_one_record_per_slice(monkeypatch, aggregate, anew):
+    computed = []
+    monkeypatch.setattr(Shift, "_computed", spy(Shift._computed, computed))
+    query = mt.count_tumbling(4).agg(value=aggregate)
+    operator = mt.WindowOperator(query, time="ts", watermark=0, lateness=1000)
+    operator.process(records(range(0, 80, 2), np.arange(40) % 4 + 1))
+    computed.clear()
+    rows = operator.process(records([1], [0])).to_pylist()
+    assert [row["window_id"] for row in rows] == list(range(10))
+    assert {row["change"] for row in rows} == {"update"}
+    # Each slice loses its last record, the largest; and there is a new slice.
+    assert sum(int(which.sum()) for which in computed) == anew
+
+
+def test_a_record_of_the_latest_slice_is_simply_added(monkeypatch):
+    computed = []
+    monkeypatch.setattr(Shift, "_computed", spy(Shift._computed, computed))
+    query = mt.count_tumbling(4).agg(value=mt.max("v"), emit_partial=True)
+    operator = mt.WindowOperator(query, time="ts", watermark=0, lateness=1000)
+    operator.process(records(range(0, 12, 2), range(6)))
+    computed.clear()
+    operator.process(records([9], [7]))
+    assert not any(which.any() for which in computed)
+    assert operator.finish()["value"].to_pylist() == [7.0]
+
+
+def spy(function, seen):
+    def spied(self, number, partials, which):
+        seen.append(which.copy())
+        return function(self, number, partials, which)
+
+    return spied

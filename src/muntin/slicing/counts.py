@@ -1,20 +1,23 @@
 """Slices of count windows: by position of a key's records in canonical order.
 
 Records whose position is final are settled: folded into slices of positions, as if the stream were in
-order. The rest is kept as records. Windows that are in view but may still change are computed from both.
+order. The rest is kept as records. Where windows are in view that may still change, there are slices of
+all records in view beside the settled ones, from which a late record pushes others on.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.slicing.edges import EdgeGrid, Progression
+from muntin.slicing.edges import NEVER, EdgeGrid, Progression
 from muntin.slicing.fields import FieldPartials
 from muntin.slicing.records import RecordLog, canonical
+from muntin.slicing.shifts import Moves, Shift
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import AggregateStore, Panes
 
@@ -34,11 +37,14 @@ class CountSlices:
         self.changed: Places = np.zeros(1, np.int64)  # the least position that is new, if one in view is
         self._in_order = in_order
         self._tied = tied
+        self._shown: AggregateStore | None = None  # slices of all records in view, if not only settled ones
+        self._upto = -math.inf  # the records up to this time are in view
 
     def cut_at(self, progressions: list[Progression], longest: int) -> None:
         """Cut at these positions from now on."""
         self.grid = EdgeGrid(progressions)
         self.longest = longest
+        self.forget_shown()
         if self.store.count:
             self.store.recut(self.grid.floors(self.store.column("start")))
 
@@ -59,23 +65,54 @@ class CountSlices:
             self.viewed = self.seen.copy()
             return self.store
         pending = self.pending
+        self.viewed = self.seen.copy()
         if len(pending):
             self._note_changes()
+            if lateness or self._tied:
+                self._show(watermark)
             reach = watermark - lateness
             final = pending.times < reach if self._tied else pending.times <= reach
             self._settle(self.store, self._pending(final))
             pending.keep(~final)
         pending.settle()
-        self.viewed = self.seen.copy()
-        if not len(pending) or (lateness == 0 and not self._tied):
-            return self.store
+        self._upto = watermark
+        if not len(pending) or not (lateness or self._tied):
+            self.viewed = self.seen.copy()
+            self.forget_shown()
+        return self.store if self._shown is None else self._shown
+
+    def forget_shown(self) -> None:
+        """Make the slices of records in view anew when they are next asked for."""
+        self._shown = None
+
+    def _show(self, watermark: float) -> None:
+        """Bring the slices of records in view up to date, with those that are in view now."""
+        pending = self.pending
         shown = pending.times <= watermark
-        if not shown.any():
-            return self.store
-        store, seen = self.store.copy(), self.seen.copy()
-        self._settle(store, self._pending(shown))
-        self.viewed, self.seen = self.seen, seen
-        return store
+        settled = self.seen.copy()
+        if self._shown is None:
+            self._shown = self.store.copy()
+            self._settle(self._shown, self._pending(shown))
+            self.viewed, self.seen = self.seen, settled
+            return
+        self.viewed = self.seen + np.bincount(pending.codes[shown], minlength=len(self.seen))
+        old = ~pending.fresh & (pending.times <= self._upto)
+        if (shown & ~old).any():
+            at = shown.nonzero()[0]
+            codes, was = pending.codes[at], old[at]
+            before = np.full(len(at), NEVER)
+            before[was] = self._starts(self._positions(codes[was]))
+            values = {number: values.take(at) for number, values in pending.values.items()}
+            now = self._starts(self._positions(codes))
+            Shift(self._shown, self.store, Moves(codes, pending.times[at], values, before, now)).run()
+        live = self._shown.column("start") + self.longest > self.seen[self._shown.column("code")]
+        if 2 * np.count_nonzero(live) < self._shown.count:
+            self._shown.keep(live)
+
+    def _starts(self, positions: Places) -> Places:
+        """Return where the slices of positions start."""
+        assert self.grid is not None
+        return self.grid.floors(positions)
 
     def _note_changes(self) -> None:
         """Find the least position of a fresh record of each key."""
@@ -116,6 +153,7 @@ class CountSlices:
     def copy(self) -> CountSlices:
         """Return slices to be changed by themselves."""
         twin = copy.copy(self)
+        twin.forget_shown()
         twin.store, twin.pending = self.store.copy(), copy.copy(self.pending)
         twin.seen, twin.viewed, twin.changed = self.seen.copy(), self.viewed.copy(), self.changed.copy()
         return twin

@@ -53,14 +53,14 @@ class EdgeGrid:
 
     def _around_few(self, t: int) -> tuple[int, int]:
         """Return the same by plain integers, which are faster than arrays for a few progressions."""
-        begin, end = NEVER, 2**63
+        begin, end = _NONE, 2**63
         for period, phase, origin in self.progressions:
             into = (t - phase) % period
             if t - into > begin and (t - into > origin or origin == NEVER):
                 begin = t - into
             after = max(t, origin)
             end = min(end, after - (after - phase) % period + period)
-        return begin, end
+        return NEVER if begin == _NONE else begin, end
 
     def next(self, t: int) -> int:
         """Return the first edge after t."""

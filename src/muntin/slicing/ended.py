@@ -9,7 +9,7 @@ from muntin.slicing import loops
 from muntin.slicing.edges import LookUp
 from muntin.slicing.plan import PlannedQuery
 from muntin.slicing.rows import INSERT, UPDATE, Rows, filled, joined
-from muntin.slicing.store import AggregateStore, Ordered
+from muntin.slicing.store import AggregateStore, Ordered, search
 from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
@@ -101,22 +101,10 @@ def count_windows(
     counts = np.maximum(last - first + 1, 0)
     code = np.repeat(codes, counts)
     k = np.arange(len(code)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    low = _search(ordered, code, grid.start(k))
-    high = _search(ordered, code, end(grid, k))
+    low = search(ordered, code, grid.start(k))
+    high = search(ordered, code, end(grid, k))
     held = high > low
     code, k, low, high = code[held], k[held], low[held], high[held]
     change = np.where(end(grid, k) <= before[code], UPDATE, INSERT).astype(np.int8)
     query = np.full(len(k), planned.number)
     return Rows(query, code, ordered.first[low], ordered.last[high - 1], k, change, low, high)
-
-
-def _search(ordered: Ordered, code: Places, start: Places) -> Places:
-    """Return the first cell of a key at or past a start."""
-    begins = np.searchsorted(ordered.code, code)
-    if len(ordered) and ordered.code[0] == ordered.code[-1]:
-        return np.searchsorted(ordered.start, start)
-    ends = np.searchsorted(ordered.code, code, side="right")
-    out = np.empty(len(code), np.int64)
-    for i, (begin, stop) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
-        out[i] = begin + np.searchsorted(ordered.start[begin:stop], start[i])
-    return out

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class FieldPartials(ABC):
 
     nullable: bool
     invertible: bool
+    removal: Literal["invert", "if extreme", "recompute"] = "recompute"  # of records that leave a slice
     counts_records = False  # the partials are numbers of records
 
     @abstractmethod
@@ -138,6 +139,7 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
                 kinds=kinds,
                 nullable=nullable,
                 invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
+                extreme=not nullable and field.part in ("min", "max", "min_count", "max_count"),
                 checked=own is not None and "i8" in kinds,
             )
         except NotCompilableError:
@@ -164,6 +166,7 @@ class CompiledField(FieldPartials):
         kinds: Kinds,
         nullable: bool,
         invertible: bool,
+        extreme: bool,
         checked: bool,
     ) -> None:
         self.kinds = kinds
@@ -171,6 +174,7 @@ class CompiledField(FieldPartials):
         self.part = part
         self.nullable = nullable
         self.invertible = invertible
+        self.removal = "invert" if invertible else "if extreme" if extreme else "recompute"
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
@@ -309,6 +313,20 @@ class CompiledField(FieldPartials):
         else:
             doubtful = (np.abs(out[:, 0]) * 1e-13 < lost) & (before >= 0)
         return doubtful if doubtful.any() else None
+
+    def without(self, states: States, gone: States) -> tuple[States, NDArray[np.bool_]]:
+        """Return partials without those of records that leave, and which are too inexact to be used."""
+        count = len(states)
+        both, places = np.concatenate([states, gone]), np.arange(count)
+        out = self.between(both, places, places + count)
+        doubtful = self.doubtful(self.largest(both, np.arange(2 * count)), out, places)
+        return out, np.zeros(count, bool) if doubtful is None else doubtful
+
+    def selected(self, states: States, gone: States) -> NDArray[np.bool_]:
+        """Return which partials select a record among those that leave."""
+        one, other = self.scalar_views(states)[0], self.scalar_views(gone)[0]
+        selected: NDArray[np.bool_] = ~(one != other) | (one != one)
+        return selected
 
     def present(self, states: States) -> NDArray[np.bool_] | None:
         """Return which partials hold a value; None if all do."""

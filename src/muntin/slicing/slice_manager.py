@@ -238,6 +238,8 @@ class SliceManager:
         """Hold a field's partials in another form from now on, in all stores."""
         self.fields[number] = new
         stores = [*self.time_stores(), *(slices.store for slices in self.counts.values())]
+        for slices in self.counts.values():
+            slices.forget_shown()
         for store in stores:
             if number in store.fields:
                 store.convert(number, new, converted(old, new, store.states(number)))

@@ -71,6 +71,17 @@ class Ordered:
         return np.repeat(ends, np.diff(ends, prepend=0))
 
 
+def search(ordered: Ordered, code: Places, start: Places) -> Places:
+    """Return the first cell of a key at or past a start."""
+    if len(ordered) and ordered.code[0] == ordered.code[-1] and (code == ordered.code[0]).all():
+        return np.searchsorted(ordered.start, start)
+    begins, ends = (np.searchsorted(ordered.code, code, side=side) for side in ("left", "right"))
+    out = np.empty(len(code), np.int64)
+    for i, (begin, stop) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        out[i] = begin + np.searchsorted(ordered.start[begin:stop], start[i])
+    return out
+
+
 class AggregateStore:
     """Cells of one family of windows, and the folds over ranges of them."""
 
@@ -210,6 +221,12 @@ class AggregateStore:
         self._gathered.pop(number, None)
         self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count, between=False)
 
+    def bound(self, at: Places, first: Places, last: Places, rows: Places) -> None:
+        """Set the times of the first and last records of cells, and their number."""
+        for name, column in (("first", first), ("last", last), ("rows", rows)):
+            self._columns[name][at] = column
+        self._changed()
+
     def settle(self) -> None:
         """Forget which records are fresh: the call that brought them is over."""
         self._columns["fresh"][: self.count] = 0
@@ -267,6 +284,16 @@ class AggregateStore:
         if number not in self._gathered:
             self._gathered[number] = self.states(number)[places]
         return self._gathered[number]
+
+    def find(self, code: Places, start: Places) -> Places:
+        """Return the places of cells; -1 where there is none."""
+        ordered = self.ordered()
+        at = search(ordered, code, start)
+        found = at < len(ordered)
+        found[found] = (ordered.code[at[found]] == code[found]) & (ordered.start[at[found]] == start[found])
+        places = np.full(len(code), -1)
+        places[found] = at[found] if ordered.places is None else ordered.places[at[found]]
+        return places
 
     def older(self) -> Places:
         """Return for each cell the one of its key before it; -1: none."""
