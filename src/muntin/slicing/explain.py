@@ -15,7 +15,7 @@ _STORES = {
     "eager": "a FlatFAT per key is kept up to date: few combines per window and per late record",
     "sliding": "prefixes where there is an inverse, two stacks per query elsewhere",
     "auto": "windows of few slices one by one, else prefixes where there is an inverse, two stacks per query "
-    "for up to 16 queries elsewhere, else a FlatFAT per key",
+    "for up to 16 queries elsewhere, else pairs of slices, pairs of pairs and so on",
 }
 
 
