@@ -142,7 +142,8 @@ def load_plan(plan: Plan, description: Mapping[str, Any], queries: Mapping[str, 
 # ---- partials, cells, records ----
 
 
-def _dump_states(partials: FieldPartials, states: States, name: str) -> dict[str, pa.Array]:
+def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str, pa.Array]:
+    """Return partials as columns whose names begin with this one."""
     if isinstance(partials, CompiledField):
         present = partials.present(states)
         columns = {} if present is None else {f"{name}.present": pa.array(present)}
@@ -150,8 +151,11 @@ def _dump_states(partials: FieldPartials, states: States, name: str) -> dict[str
     return {name: pa.array([json.dumps(encode(state)) for state in states], pa.string())}
 
 
-def _load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
+def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
+    """Return the partials that were dumped under a name."""
     states = partials.allocate(table.num_rows)
+    if not table.num_rows:
+        return states
     if isinstance(partials, ObjectField):
         for i, text in enumerate(table[name].to_pylist()):
             states[i] = decode(json.loads(text))
@@ -173,7 +177,7 @@ def dump_store(store: AggregateStore) -> pa.Table:
     """Return the cells of a store."""
     columns: dict[str, Any] = {name: pa.array(store.column(name)) for name in _CELLS}
     for number, partials in store.fields.items():
-        columns |= _dump_states(partials, store.states(number), str(number))
+        columns |= dump_states(partials, store.states(number), str(number))
     return pa.table(columns)
 
 
@@ -181,7 +185,7 @@ def load_store(store: AggregateStore, table: pa.Table) -> None:
     """Fill a store, whose fields are set, with cells."""
     columns = {name: np.array(_numbers(table, name), np.int64) for name in _CELLS}
     none = np.zeros(table.num_rows, np.int64)
-    states = {n: _load_states(p, table, str(n)) for n, p in store.fields.items()}
+    states = {n: load_states(p, table, str(n)) for n, p in store.fields.items()}
     store.load(columns | {"fresh": none, "older": none}, states)
 
 

@@ -38,6 +38,15 @@ class Panes:
     def __len__(self) -> int:
         return len(self.code)
 
+    def take(self, at: Places) -> Panes:
+        """Return some of the panes, in this order."""
+        columns = (self.code[at], self.start[at], self.first[at], self.last[at], self.rows[at])
+        return Panes(*columns, {number: states[at] for number, states in self.states.items()})
+
+    def starting(self, start: Places) -> Panes:
+        """Return the panes with other starts."""
+        return Panes(self.code, start, self.first, self.last, self.rows, self.states)
+
 
 @dataclass(frozen=True)
 class Ordered:

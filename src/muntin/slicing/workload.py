@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.windows.base import Context, Window
+from muntin.windows.base import Context, Query, Window
 
 Measure = Literal["time", "count"]
 # From the cheapest to the dearest: `together` takes the last that any query asks for.
@@ -124,6 +124,30 @@ def together(decisions: Iterable[Decisions]) -> Decisions:
     deciding = zip(_FIELDS, (kept, split, removed, cut), strict=True)
     reasons = tuple((field, why) for field, d in deciding for name, why in d.reasons if name == field)
     return Decisions(kept.keep_records, split.splits, removed.removal, cut.cut_at, reasons)
+
+
+def merges_ahead(query: Query, *, late: bool) -> bool:
+    """Tell whether records may be merged into partials elsewhere, before they reach the operator's slices.
+
+    So it is where Figure 4 keeps no record of a stream out of order. `late`: records may be too late to
+    count. Whether one counts for a window on a grid depends on the window's end alone, the same for all
+    records of a slice; for a session, and for how far a key's records reach (`emit_empty`), each has to be
+    asked by itself.
+
+    >>> import muntin as mt
+    >>> from muntin.windows import session, tumbling
+    >>> merges_ahead(tumbling("1m").agg(top=mt.max("v")), late=True)
+    True
+    >>> visits = session("30s").agg(top=mt.max("v"))
+    >>> merges_ahead(visits, late=True), merges_ahead(visits, late=False)
+    (False, True)
+    >>> merges_ahead(tumbling("1m").agg(v=mt.last("v")), late=False)
+    False
+    """
+    each = [characteristics(query.window, a, in_order=False) for a in query.aggregates.values()]
+    if any(decide(c).keep_records for c in each):
+        return False
+    return not late or (all(c.context == "context free" for c in each) and not query.emit_empty)
 
 
 def _keep_records(c: Characteristics) -> tuple[bool, str]:

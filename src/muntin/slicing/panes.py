@@ -1,0 +1,106 @@
+"""Panes on their way from where they were cut to the slices of an operator: as Arrow tables, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.slicing import intake
+from muntin.slicing.engine import Engine
+from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, converted, make_field
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.slicer import Stretch
+from muntin.slicing.snapshot import dump_states, load_states
+from muntin.slicing.store import Panes
+
+Places = NDArray[np.int64]
+_CELLS = ("start", "first", "last", "rows")
+_FORMS = b"muntin.forms"
+_WIDTH = {"plain": 0, "nullable": 1, "object": 2}  # each form holds what those before it do
+
+
+def cut(engine: Engine, keys: KeyTable, columns: Mapping[str, pa.Array], time: str) -> Panes:
+    """Cut records into panes at the edges of an engine's windows."""
+    times = intake.read_times(columns[time], time)
+    survey = engine.survey(times)
+    intake.check_range(survey.low, survey.high, time)
+    values = engine.read_values(dict(columns), len(times))
+    codes = keys.encode([columns[name] for name in keys.names])
+    stretch = Stretch(times, codes, len(keys), values, survey.falls, survey.low, survey.high)
+    assert engine.slices.slicer is not None
+    return engine.slices.slicer.cut(stretch, engine.slices.fields)
+
+
+def dump_panes(engine: Engine, keys: KeyTable, panes: Panes) -> pa.Table:
+    """Return panes as a table: keys, times, and the partials of each field."""
+    columns = {f"key {k}": column for k, column in enumerate(keys.values(panes.code))} if keys.names else {}
+    columns |= {name: pa.array(getattr(panes, name)) for name in _CELLS}
+    forms = {}
+    for number, states in panes.states.items():
+        partials = engine.slices.fields[number]
+        columns |= dump_states(partials, states, str(number))
+        forms[number] = form_of(partials)
+    return pa.table(columns).replace_schema_metadata({_FORMS: json.dumps(forms).encode()})
+
+
+def load_panes(
+    engine: Engine, keys: KeyTable, tables: Sequence[pa.Table], numbers: Mapping[int, int]
+) -> Panes:
+    """Return the panes of tables by time; `numbers` has for each field there its number in the engine."""
+    found = []
+    for table in tables:
+        codes = keys.encode([table[f"key {k}"].combine_chunks() for k in range(len(keys.names))])
+        code = codes if keys.names else np.zeros(table.num_rows, np.int64)
+        start, first, last, rows = (np.ascontiguousarray(table[name].to_numpy()) for name in _CELLS)
+        found.append(Panes(code, start, first, last, rows))
+    forms = [json.loads(table.schema.metadata[_FORMS]) for table in tables]
+    for there, here in numbers.items():
+        widest = max((form[str(there)] for form in forms), key=_WIDTH.__getitem__)
+        _widen(engine, here, widest)
+        for panes, table, form in zip(found, tables, forms, strict=True):
+            panes.states[here] = _states(engine, here, table, str(there), form[str(there)])
+    return joined(found)
+
+
+def joined(parts: Sequence[Panes]) -> Panes:
+    """Return panes by time, those of one key and slice next to each other as they came."""
+    if len(parts) == 1:
+        panes = parts[0]
+    else:
+        code, start, first, last, rows = (
+            np.concatenate([getattr(p, name) for p in parts]) for name in ("code", *_CELLS)
+        )
+        states = {n: np.concatenate([p.states[n] for p in parts]) for n in parts[0].states}
+        panes = Panes(code, start, first, last, rows, states)
+    return panes.take(np.argsort(panes.first, kind="stable"))
+
+
+def form_of(partials: FieldPartials) -> str:
+    """Return the form in which partials are held."""
+    if not isinstance(partials, CompiledField):
+        return "object"
+    return "nullable" if partials.nullable else "plain"
+
+
+def _widen(engine: Engine, number: int, form: str) -> None:
+    """Let an engine hold a field in at least this form."""
+    partials = engine.slices.fields[number]
+    if isinstance(partials, CompiledField) and _WIDTH[form] > _WIDTH[form_of(partials)]:
+        engine._widen(number, None if form == "object" else partials.kinds)
+
+
+def _states(engine: Engine, number: int, table: pa.Table, name: str, form: str) -> NDArray[np.generic]:
+    """Return partials of a table in the form in which the engine holds them."""
+    wanted = engine.slices.fields[number]
+    if form == form_of(wanted):
+        return load_states(wanted, table, name)
+    plan = engine.plan.fields[number]
+    kinds = intake.kinds_of(plan, engine.types)
+    there = make_field(plan.field, plan.own, kinds, nullable=form == "nullable")
+    assert isinstance(there, CompiledField)
+    assert isinstance(wanted, (CompiledField, ObjectField))
+    return converted(there, wanted, load_states(there, table, name))

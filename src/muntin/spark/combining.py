@@ -1,0 +1,110 @@
+"""What happens in a bucket: blobs into the engine, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.operator import _tie_values
+from muntin.slicing import intake
+from muntin.slicing.edges import NEVER
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.micro_batch import MicroBatchEngine
+from muntin.slicing.panes import cut, dump_panes, load_panes
+from muntin.slicing.rows import FOREVER
+from muntin.spark.job import Job
+from muntin.spark.packing import from_blob, has_panes
+
+
+@dataclass
+class Bucket:
+    """The engine for the keys of one bucket."""
+
+    job: Job
+    engine: MicroBatchEngine
+    keys: KeyTable
+
+    @classmethod
+    def new(cls, job: Job) -> Bucket:
+        """Return a bucket that has seen nothing."""
+        return cls(job, job.engine(), job.key_table())
+
+    def process(self, blobs: Iterable[bytes], watermark: int) -> tuple[pa.Table, int, int]:
+        """Take in blobs under a watermark; return rows, and how many records came and were too late."""
+        tables = [from_blob(blob) for blob in blobs]
+        if not tables:
+            rows = self.engine.advance(watermark, self.keys)
+            return rows, 0, 0
+        if self.job.ahead:
+            return self._process_panes(tables, watermark)
+        return self._process_records(pa.concat_tables(tables), watermark)
+
+    def _process_records(self, table: pa.Table, watermark: int) -> tuple[pa.Table, int, int]:
+        engine, job = self.engine, self.job
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        times = intake.read_times(columns[job.time], job.time)
+        survey = engine.survey(times)
+        intake.check_range(survey.low, survey.high, job.time)
+        values = engine.read_values(columns, len(times))
+        tie = _tie_values(columns[job.tie], job.tie) if job.tie else None
+        codes = self.keys.encode([columns[name] for name in job.keys])
+        rows, dropped = engine.process_at(watermark, times, codes, self.keys, values, tie, survey)
+        return rows, len(times), dropped
+
+    def _process_panes(self, tables: list[pa.Table], watermark: int) -> tuple[pa.Table, int, int]:
+        fresh = self.job.engine()  # has the fields of those who cut
+        known = {plan.identity: number for number, plan in self.engine.plan.fields.items()}
+        numbers = {number: known[plan.identity] for number, plan in fresh.plan.fields.items()}
+        cut_up = [t if has_panes(t) else self._cut(fresh, t) for t in tables]
+        panes = load_panes(self.engine, self.keys, cut_up, numbers)
+        count = int(panes.rows.sum())
+        rows, dropped = self.engine.process_panes_at(watermark, panes, self.keys)
+        return rows, count, dropped
+
+    def _cut(self, fresh: MicroBatchEngine, table: pa.Table) -> pa.Table:
+        keys = self.job.key_table()
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        return dump_panes(fresh, keys, cut(fresh, keys, columns, self.job.time))
+
+
+@dataclass(frozen=True)
+class Combine:
+    """All windows of a bucket's records, once: for DataFrames that end."""
+
+    job: Job
+    schema: pa.Schema
+
+    def __call__(self, packed: pa.Table) -> pa.Table:
+        """Return the rows of a bucket."""
+        bucket = Bucket.new(self.job)
+        bucket.process(packed["blob"].to_pylist(), NEVER)
+        rows = bucket.engine.advance(FOREVER, bucket.keys)
+        return rows.cast(self.schema)
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Rows out of blobs, for DataFrames of a stream."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a partition."""
+        for batch in batches:
+            for blob in batch.column(batch.schema.get_field_index("rows")):
+                if blob.is_valid:
+                    yield from from_blob(blob.as_buffer()).cast(self.schema).to_batches()
+
+
+def in_ticks(milliseconds: int, job: Job) -> int:
+    """Return a watermark of Spark in ticks; Spark has none as long as it says 0."""
+    return NEVER if milliseconds <= 0 else milliseconds * job.clock_ticks
+
+
+def row_blobs(rows: pa.Table, schema: pa.Schema, most: int = 1 << 18) -> list[pa.Table]:
+    """Return rows in the types of the output, in tables of bounded size."""
+    rows = rows.select(schema.names).cast(schema)  # columns of queries that joined later may lie elsewhere
+    return [rows.slice(begin, most) for begin in np.arange(0, rows.num_rows, most).tolist()]

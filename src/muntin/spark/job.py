@@ -1,0 +1,139 @@
+"""What all workers of a job must know: queries, columns, types. It travels with the code, never as state."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from muntin.operator import WindowOperator, aggregate
+from muntin.slicing import intake, output
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.micro_batch import MicroBatchEngine
+from muntin.windows import count_tumbling
+from muntin.windows.base import Query
+
+
+@dataclass(frozen=True)
+class Job:
+    """A set of queries over columns of a DataFrame."""
+
+    queries: Mapping[str, Query]
+    time: str
+    keys: tuple[str, ...]
+    tie: str | None
+    types: Mapping[str, pa.DataType]  # of all columns that are read
+    lateness: int  # in ticks
+    delay: int  # in ticks: how far the watermark is behind the largest time
+    ahead: bool  # records are merged into panes before the shuffle
+    buckets: int
+
+    @property
+    def clock_ticks(self) -> int:
+        """Ticks in a millisecond, the unit of Spark's watermarks."""
+        nanoseconds = intake.clock_of(self.types[self.time]).nanoseconds
+        return 1 if nanoseconds is None else 10**6 // nanoseconds
+
+    def engine(self, *, empty: bool = False) -> MicroBatchEngine:
+        """Return an engine with these queries, or with none yet."""
+        time_type = self.types[self.time]
+        engine = MicroBatchEngine(
+            [],
+            dict(self.types),
+            time_type,
+            intake.clock_of(time_type),
+            policy="manual",
+            delay=0,
+            lateness=self.lateness,
+            tied=self.tie is not None,
+            store="auto",
+        )
+        if not empty:
+            for name, query in self.queries.items():
+                engine.take(name, query, None)
+        return engine
+
+    def key_table(self) -> KeyTable:
+        """Return an empty table of keys."""
+        keys = KeyTable(self.keys)
+        keys.load([pa.array([], self.types[name]) for name in self.keys])
+        return keys
+
+    def setting(self) -> dict[str, Any]:
+        """Return what must stay the same for a state to make sense, as JSON can hold it."""
+        return {
+            "time": self.time,
+            "key": list(self.keys),
+            "tie": self.tie,
+            "lateness": self.lateness,
+            "buckets": self.buckets,
+            "types": {name: str(self.types[name]) for name in (*self.keys, self.time)},
+        }
+
+    def output_schema(self) -> pa.Schema:
+        """Return the columns of the rows that come out."""
+        engine = self.engine()
+        kinds = dict(engine.tables.answer_types)
+        for query in self.queries.values():
+            for column, function in query.aggregates.items():
+                if kinds[column] is None:
+                    kinds[column] = _answer_type(query, column, function, self.types)
+        fixed = {name: pa.int64() for name in output.FIXED}
+        fixed |= {"query": pa.string(), "change": pa.string()}
+        fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])
+        return pa.schema([*((name, self.types[name]) for name in self.keys), *fixed.items(), *kinds.items()])
+
+
+def make_job(
+    queries: Query | Sequence[Query],
+    type_of: Callable[[str], pa.DataType],
+    *,
+    time: str,
+    key: str | Sequence[str] | None,
+    tie: str | None,
+    lateness: Any,
+    buckets: int,
+) -> Job:
+    """Check the arguments as the embedded engine does; return the job."""
+    operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
+    read = {name: type_of(name) for name in operator._input_names()}
+    intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
+    lateness_ticks = operator._lateness.ticks(intake.clock_of(read[time]), "lateness")
+    keys = tuple(operator._keys.names)
+    job = Job(dict(operator._queries), time, keys, tie, read, lateness_ticks, 0, False, buckets)
+    job.engine()  # refuses what no engine can compute
+    return job
+
+
+_SAMPLES: list[tuple[Any, Any]] = [
+    (pa.types.is_boolean, True),
+    (pa.types.is_integer, 1),
+    (pa.types.is_floating, 1.0),
+    (pa.types.is_decimal, decimal.Decimal(1)),
+    (pa.types.is_string, "a"),
+    (pa.types.is_binary, b"a"),
+    (pa.types.is_date, datetime.date(2001, 1, 1)),
+    (pa.types.is_timestamp, datetime.datetime(2001, 1, 1)),
+    (pa.types.is_duration, datetime.timedelta(1)),
+    (pa.types.is_list, []),
+]
+
+
+def _answer_type(query: Query, column: str, function: Any, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """Ask a user's aggregate for the answer over one record of made-up values: its type is that of all."""
+    sample: dict[str, pa.Array] = {"": pa.array([0])}
+    for name in function.columns:
+        value = next((v for test, v in _SAMPLES if test(types[name])), None)
+        sample[name] = pa.array([value], types[name])
+    one = count_tumbling(1).agg(**{column: function})
+    kind = aggregate(sample, one, time="").schema.field(column).type
+    if pa.types.is_null(kind):
+        raise TypeError(
+            f"the type of {column!r} in {query!r} cannot be told: {function!r} gives no answer over "
+            f"{ {name: a.to_pylist()[0] for name, a in sample.items() if name} }."
+        )
+    return kind

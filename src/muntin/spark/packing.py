@@ -1,0 +1,116 @@
+"""Records on their way to their bucket: in Arrow blobs, merged into panes where queries allow it.
+
+A blob per bucket keeps all types as they are, and spares the detour over pandas that Spark's stateful
+operators take.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.slicing.micro_batch import MicroBatchEngine
+from muntin.slicing.panes import cut, dump_panes
+from muntin.spark.job import Job
+
+BUCKET = "muntin bucket"
+PACKED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+PACKED_DDL = "bucket int, blob binary"
+_ROWS, _BYTES = 1 << 20, 1 << 27  # cut together: more give fewer panes, and take more memory
+_KIND = b"muntin.kind"
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Puts records, or panes of them, into a blob per bucket."""
+
+    job: Job
+    ticks: bool  # each bucket gets at least a row without a blob, so that it sees the watermark
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack the batches of a partition."""
+        engine = self.job.engine() if self.job.ahead else None
+        silent = set(range(self.job.buckets)) if self.ticks else set()
+        for table in _chunks(batches):
+            blobs = self._blobs(table, engine)
+            silent.difference_update(blobs)
+            yield _packed(list(blobs), list(blobs.values()))
+        if silent:
+            yield _packed(sorted(silent), [None] * len(silent))
+
+    def _blobs(self, table: pa.Table, engine: MicroBatchEngine | None) -> dict[int, bytes]:
+        buckets = table[BUCKET].to_numpy()
+        table = as_typed(table.drop_columns([BUCKET]), self.job)
+        if engine is not None:
+            keys = self.job.key_table()
+            columns = {name: table[name].combine_chunks() for name in table.column_names}
+            panes = cut(engine, keys, columns, self.job.time)
+            if 2 * len(panes) <= table.num_rows:  # else they would be larger than the records
+                of_key = np.zeros(len(keys), np.int32)
+                if keys.names:
+                    of_key[keys.encode([columns[name] for name in keys.names])] = buckets
+                return _split(dump_panes(engine, keys, panes), of_key[panes.code], b"panes")
+        return _split(table, buckets, b"records")
+
+
+def as_typed(table: pa.Table, job: Job) -> pa.Table:
+    """Return columns in the types of the job: the session's zone and layout of texts make no difference."""
+    schema = pa.schema([(name, job.types[name]) for name in table.column_names])
+    return table if table.schema == schema else table.cast(schema)
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _split(table: pa.Table, buckets: NDArray[np.int32], kind: bytes) -> dict[int, bytes]:
+    """Return a blob for each bucket that has rows."""
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KIND: kind})
+    order = np.argsort(buckets, kind="stable")
+    buckets = buckets[order]
+    bounds = np.append(np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])), len(buckets)).tolist()
+    if len(bounds) > 2:
+        table = table.take(pa.array(order)).combine_chunks()
+    pairs = itertools.pairwise(bounds)
+    return {int(buckets[begin]): to_blob(table.slice(begin, end - begin)) for begin, end in pairs}
+
+
+def to_blob(table: pa.Table) -> bytes:
+    """Return a table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    blob: bytes = sink.getvalue().to_pybytes()
+    return blob
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    """Return the table of a blob."""
+    return pa.ipc.open_stream(blob).read_all()
+
+
+def has_panes(table: pa.Table) -> bool:
+    """Tell whether a table from a blob holds panes, not records."""
+    return bool(table.schema.metadata[_KIND] == b"panes")
+
+
+def _packed(buckets: list[int], blobs: list[bytes] | list[None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], schema=PACKED
+    )
