@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from muntin.slicing.workload import merges_ahead
-from muntin.spark.combining import Combine
+from muntin.spark.combining import Combine, Unpack
 from muntin.spark.job import Job, make_job
 from muntin.spark.packing import BUCKET, PACKED_DDL, Pack
+from muntin.spark.processor import COUNTERS, STEP_DDL, WindowProcessor
 from muntin.windows.base import Query
+from muntin.windows.durations import Clock, Duration
 
+METRICS = "muntin"  # the name under which a streaming query's progress has what was observed
 _BUCKETS_PER_CORE = 4  # so that an uneven spread over cores stays small
 
 
@@ -31,30 +35,75 @@ def window_aggregate(
     tie: str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
-    """Compute windows."""
+    """Compute windows of a batch or streaming DataFrame: one row per window, and one per correction.
+
+    Rows have the key columns, `query`, `window_start`, `window_end`, `window_id`, `revision`, `change`, and a
+    column per aggregate. In batch nothing is late, and each window comes out once.
+
+    A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time column
+    already. Records that are late by no more than `lateness` still correct windows that came out; write the
+    stream in append mode, and `fold` what was written. How many records were too late is in the progress of the
+    streaming query, under `observedMetrics["muntin"]`.
+
+    Keys are spread over so many `buckets` (four per core, if it is not given), each with one engine for all its
+    keys. A checkpoint holds to their number. `tie` names a column that settles the order of equal times.
+    """
     types = {field.name: field.type for field in to_arrow_schema(df.schema, timezone="UTC")}
     if buckets is None:
         buckets = _BUCKETS_PER_CORE * df.sparkSession.sparkContext.defaultParallelism
+    if not isinstance(buckets, int) or buckets < 1:
+        raise ValueError(f"buckets is a number of at least 1, not {buckets!r}.")
     job = make_job(queries, types, time=time, key=key, tie=tie, lateness=lateness, buckets=buckets)
-    if not job.keys:
-        job = replace(job, buckets=1)
-    return _batch(df, replace(job, ahead=all(merges_ahead(q, late=False) for q in job.queries.values())))
+    job = replace(
+        job,
+        buckets=buckets if job.keys else 1,
+        ahead=all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values()),
+    )
+    return _stream(df, job, watermark) if df.isStreaming else _batch(df, job)
 
 
 def _batch(df: DataFrame, job: Job) -> DataFrame:
-    packed = _selected(df, job).mapInArrow(Pack(job, ticks=False), PACKED_DDL)  # type: ignore[arg-type]
-    schema = job.output_schema()
-    combined = packed.groupBy("bucket").applyInArrow(_function(Combine(job, schema)), _spark_schema(df, job))
-    return combined
+    packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=False)), PACKED_DDL)
+    combine = _plain(Combine(job, job.output_schema()))
+    return packed.groupBy("bucket").applyInArrow(combine, _spark_schema(df, job))
 
 
-def _function(combine: Combine) -> Any:
-    """Return a plain function: Spark looks at its signature."""
+def _stream(df: DataFrame, job: Job, watermark: Any) -> DataFrame:
+    df, delay = _with_watermark(df, job, watermark)
+    job, schema = replace(job, delay=delay), job.output_schema()
+    packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=True)), PACKED_DDL)
+    steps = packed.groupBy("bucket").transformWithStateInPandas(
+        WindowProcessor(job, schema), STEP_DDL, outputMode="append", timeMode="eventTime"
+    )
+    counted = steps.observe(METRICS, *(F.sum(name).alias(name) for name in COUNTERS))
+    return counted.select("rows").mapInArrow(_plain(Unpack(schema)), _spark_schema(df, job))
 
-    def rows(packed: Any) -> Any:
-        return combine(packed)
 
-    return rows
+def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame, int]:
+    """Return the stream with a watermark on its time column, and the delay in ticks."""
+    known = df.schema[job.time].metadata.get("spark.watermarkDelayMs")
+    if known is not None:
+        if watermark is not None:
+            raise ValueError(f"the DataFrame has a watermark on {job.time!r} already: leave out watermark=.")
+        return df, int(known) * job.clock_ticks
+    if watermark is None:
+        raise ValueError("a stream needs a watermark, the longest delay of a record: watermark='10 seconds'.")
+    if not pa.types.is_timestamp(job.types[job.time]):
+        raise TypeError(f"Spark's watermarks need timestamps, but {job.time!r} is {job.types[job.time]}.")
+    delay = Duration.of(watermark, "watermark", least=0).ticks(Clock(1), "watermark")
+    if delay % 10**6:
+        raise ValueError(f"Spark's watermarks are in milliseconds: {watermark!r} is no whole number of them.")
+    milliseconds = delay // 10**6
+    return df.withWatermark(job.time, f"{milliseconds} milliseconds"), milliseconds * job.clock_ticks
+
+
+def _plain(work: Callable[[Any], Any]) -> Any:
+    """Return a plain function: Spark looks at the signature of what it is given."""
+
+    def run(given: Any) -> Any:
+        return work(given)
+
+    return run
 
 
 def _selected(df: DataFrame, job: Job) -> DataFrame:

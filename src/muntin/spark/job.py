@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import intake, output, snapshot
+from muntin.slicing import intake, output
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.windows import count_tumbling
@@ -115,11 +114,6 @@ def make_job(
     return job
 
 
-def with_delay(job: Job, delay: int, *, ahead: bool) -> Job:
-    """Return a job for a stream whose watermark is so far behind."""
-    return replace(job, delay=delay, ahead=ahead)
-
-
 _SAMPLES: list[tuple[Any, Any]] = [
     (pa.types.is_boolean, True),
     (pa.types.is_integer, 1),
@@ -148,8 +142,3 @@ def _answer_type(query: Query, column: str, function: Any, types: Mapping[str, p
             f"{ {name: a.to_pylist()[0] for name, a in sample.items() if name} }."
         )
     return kind
-
-
-def describe_queries(job: Job) -> str:
-    """Return the queries as text that is the same for the same queries."""
-    return json.dumps({name: snapshot.describe_query(query) for name, query in job.queries.items()})

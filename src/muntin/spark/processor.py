@@ -1,0 +1,160 @@
+"""The stateful operator of a stream: an engine per bucket, its state in parts, timers in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from muntin.slicing.edges import NEVER
+from muntin.slicing.envelope import SnapshotError
+from muntin.slicing.parts import HEAD, Head, dump_parts, load_parts
+from muntin.spark.combining import Bucket, in_ticks, row_blobs
+from muntin.spark.job import Job
+from muntin.spark.packing import to_blob
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTERS = ("records_in", "late_dropped", "windows_emitted", "keys", "slices", "state_bytes")
+STEP_DDL = ", ".join(["rows binary", *(f"{name} bigint" for name in COUNTERS)])
+
+
+class WindowProcessor(StatefulProcessor):
+    """Gives each bucket's blobs to its engine, under the watermark of the micro-batch."""
+
+    def __init__(self, job: Job, schema: pa.Schema) -> None:
+        self._job = job
+        self._schema = schema
+
+    def init(self, handle: Any) -> None:
+        """Take hold of the state."""
+        self._handle = handle
+        self._parts = handle.getMapState("parts", "name string", "part binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Process what a micro-batch has for a bucket."""
+        blobs = [blob for frame in rows for blob in frame["blob"] if blob is not None]
+        yield from self._step(key[0], blobs, timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[Any]:
+        """Let the watermark reach a bucket that no record came for."""
+        del expiredTimerInfo
+        yield from self._step(key[0], [], timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    # ---- a step ----
+
+    def _step(self, number: int, blobs: list[bytes], milliseconds: int) -> Iterator[Any]:
+        watermark = in_ticks(milliseconds, self._job)
+        head = self._head(number)
+        if head is None:
+            bucket = Bucket.new(self._job)
+        else:
+            same = len(head.staying(self._job.queries)) == len(head.queries) == len(self._job.queries)
+            if same and not blobs and head.watermark >= watermark:
+                return
+            bucket = self._restore(number, head, watermark)
+        watermark = max(watermark, bucket.engine.watermark)
+        rows, came, dropped = bucket.process(blobs, watermark)
+        self._save(bucket, {} if head is None else head.digests)
+        self._set_timer(bucket, milliseconds)
+        yield _frame(rows, self._schema, _counters(bucket, came, dropped, rows.num_rows))
+
+    def _set_timer(self, bucket: Bucket, milliseconds: int) -> None:
+        """Ask to be called when the watermark moves, as long as there is something that may come of it.
+
+        While records come, each bucket is called anyway. When they stop, the watermark moves once more.
+        """
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        if bucket.engine.slice_count() or bucket.engine.records_kept():
+            self._handle.registerTimer(max(milliseconds, 0) + 1)
+
+    # ---- state ----
+
+    def _read(self, name: str) -> bytes | None:
+        found = self._parts.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def _head(self, number: int) -> Head | None:
+        blob = self._read(HEAD)
+        try:
+            return None if blob is None else Head(blob)
+        except SnapshotError as error:
+            raise SnapshotError(_UNREADABLE.format(number, error)) from error
+
+    def _restore(self, number: int, head: Head, watermark: int) -> Bucket:
+        job = self._job
+        _check_setting(head.setting, job.setting())
+        bucket = Bucket(job, job.engine(empty=True), job.key_table())
+        _check_types(head.tables["types"].schema, job)
+        try:
+            load_parts(head, self._read, bucket.engine, bucket.keys, job.queries)
+        except SnapshotError as error:
+            raise SnapshotError(_UNREADABLE.format(number, error)) from error
+        bucket.engine.types = dict(job.types)
+        there = {planned.name for planned in bucket.engine.plan.queries}
+        origin = bucket.engine.largest if watermark == NEVER else watermark + job.delay
+        for name, query in job.queries.items():
+            if name not in there:
+                bucket.engine.take(name, query, None if origin == NEVER else origin)
+        return bucket
+
+    def _save(self, bucket: Bucket, digests: Mapping[str, str]) -> None:
+        """Write what is not there yet, and remove what is gone."""
+        job = self._job
+        parts = dump_parts(bucket.engine, bucket.keys, job.setting(), job.queries)
+        now = Head(parts[HEAD]).digests
+        for name in digests.keys() - now.keys():
+            self._parts.removeKey((name,))
+        for name, part in parts.items():
+            if name == HEAD or digests.get(name) != now[name]:
+                self._parts.updateValue((name,), (part,))
+
+
+_UNREADABLE = "the state of bucket {} in the checkpoint cannot be read, and is left as it is: {}"
+
+
+def _check_setting(there: dict[str, Any], here: dict[str, Any]) -> None:
+    for name, value in here.items():
+        if there[name] != value:
+            raise ValueError(
+                f"the checkpoint was written with {name}={there[name]!r}, and this job has {value!r}: give the "
+                "same, or begin with a new checkpoint."
+            )
+
+
+def _check_types(there: pa.Schema, job: Job) -> None:
+    for field in there:
+        now = job.types.get(field.name)
+        if now is not None and now != field.type:
+            raise TypeError(
+                f"column {field.name!r} was {field.type} when the checkpoint was written, and is {now} now: "
+                "cast it, or begin with a new checkpoint."
+            )
+
+
+def _counters(bucket: Bucket, came: int, dropped: int, emitted: int) -> dict[str, int]:
+    engine = bucket.engine
+    live = (engine.live_keys(bucket.keys), engine.slice_count(), engine.state_bytes())
+    return dict(zip(COUNTERS, (came, dropped, emitted, *live), strict=True))
+
+
+def _frame(rows: pa.Table, schema: pa.Schema, counters: dict[str, int]) -> pd.DataFrame:
+    """Return blobs of rows; the first has the counters, which are added up over all."""
+    import pandas as pd
+
+    blobs: list[bytes | None] = [to_blob(some) for some in row_blobs(rows, schema)] or [None]
+    more = [0] * (len(blobs) - 1)
+    columns = {name: pd.Series([count, *more], dtype="int64") for name, count in counters.items()}
+    return pd.DataFrame({"rows": pd.Series(blobs, dtype=object), **columns})
