@@ -1,7 +1,7 @@
 """Sinks for foreachBatch: windows with their updates and retractions become a table of the latest revisions.
 
-    table = ParquetTable("out/windows", key="car")
-    windows.writeStream.outputMode("update").foreachBatch(table).option("checkpointLocation", "out/state").start()
+    table = ParquetTable("out/windows")
+    windows.writeStream.foreachBatch(table).option("checkpointLocation", "out/state").start()
     table.read()
 
 A micro-batch goes in whole or not at all, and one that Spark sends again after a failure changes nothing: the
@@ -16,7 +16,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
-IDENTITY = "window_key"  # the column by which rows are told apart, in SQL
+IDENTITY = "window_key"  # the column by which rows are told apart
 _KEPT = 2  # versions: a reader who has just looked which one is current may still open it
 
 
@@ -37,39 +37,35 @@ class ParquetTable:
     database. The directory is local or mounted, and has one writer at a time.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], *, key: str | Sequence[str] | None = None) -> None:
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = Path(directory)
-        self._key = _names(key)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take in a micro-batch."""
-        self.take(_latest(batch.toArrow(), self._key), stream_of(batch), batch_id)
+        self.take(batch.toArrow(), stream_of(batch), batch_id)
 
     def take(self, rows: pa.Table, stream: str, batch_id: int) -> None:
         """Take in the rows of a micro-batch of a stream."""
         state = self._state()
-        if batch_id <= state["batches"].get(stream, -1):
+        if batch_id <= state["batches"].get(stream, -1) or not rows.num_rows:
             return
-        rows = _latest(rows, self._key)
+        rows = _latest(rows)
+        table = _standing(rows)
         if state["version"]:
             kept = self._open(state["version"])
-            here = pc.is_in(_identities(kept, self._key), _identities(rows, self._key))
-            table = pa.concat_tables(
-                [kept.filter(pc.invert(here)), _standing(rows)], promote_options="default"
-            )
-        else:
-            table = _standing(rows)
+            others = kept.filter(pc.invert(pc.is_in(kept[IDENTITY], rows[IDENTITY].combine_chunks())))
+            table = pa.concat_tables([others, table], promote_options="default")
         state["batches"][stream] = batch_id
         self._switch(table, state)
 
     def read(self) -> pa.Table:
         """Return the table as it stands; KeyError if nothing was written yet."""
-        return self._open(self.current)
+        return self._open(self.current).drop_columns([IDENTITY])
 
     @property
     def current(self) -> Path:
         """Return the file that holds the table as it stands, as for `spark.read.parquet(str(...))`."""
-        version = self._state()["version"]
+        version: str | None = self._state()["version"]
         if not version:
             raise KeyError(f"there is no table in {self._directory} yet: no micro-batch was written.")
         return self._directory / version
@@ -105,8 +101,8 @@ class ParquetTable:
 class SqlTable:
     """A table in a SQL database, through a function that opens a DB-API connection.
 
-        SqlTable(lambda: sqlite3.connect("windows.db"), "windows", key="car")
-        SqlTable(lambda: psycopg.connect("dbname=plant"), "windows", key="car", placeholder="%s")
+        SqlTable(lambda: sqlite3.connect("windows.db"), "windows")
+        SqlTable(lambda: psycopg.connect("dbname=plant"), "windows", placeholder="%s")
 
     The table is made with the first micro-batch, and gets more columns as queries come. Rows, and the number
     of the micro-batch (in the table `muntin_batches`), are written in one transaction. Times are text in
@@ -118,25 +114,25 @@ class SqlTable:
         connect: Callable[[], Any],
         table: str,
         *,
-        key: str | Sequence[str] | None = None,
         placeholder: Literal["?", "%s"] = "?",
     ) -> None:
         if not re.fullmatch(r"\w+(\.\w+)*", table):
             raise ValueError(f"the name of a table is made of letters, digits and _, not {table!r}.")
         self._connect, self._table, self._placeholder = connect, table, placeholder
-        self._key = _names(key)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take in a micro-batch."""
-        self.take(_latest(batch.toArrow(), self._key), stream_of(batch), batch_id)
+        self.take(batch.toArrow(), stream_of(batch), batch_id)
 
     def take(self, rows: pa.Table, stream: str, batch_id: int) -> None:
         """Take in the rows of a micro-batch of a stream."""
+        if not rows.num_rows:
+            return
         with contextlib.closing(self._connect()) as connection:
             cursor = connection.cursor()
             try:
                 if batch_id > self._last_batch(cursor, stream):
-                    self._write(cursor, _latest(rows, self._key))
+                    self._write(cursor, _latest(rows))
                     self._execute(
                         cursor, "DELETE FROM muntin_batches WHERE stream = ? AND target = ?", stream
                     )
@@ -162,11 +158,9 @@ class SqlTable:
 
     def _write(self, cursor: Any, rows: pa.Table) -> None:
         self._make_columns(cursor, rows.schema)
-        identities = _identities(rows, self._key).to_pylist()
         gone = f"DELETE FROM {self._table} WHERE {IDENTITY} = {self._placeholder}"
-        if identities:
-            cursor.executemany(gone, [(identity,) for identity in identities])
-        standing = _standing(rows.append_column(IDENTITY, pa.array(identities, pa.string())))
+        cursor.executemany(gone, [(identity,) for identity in rows[IDENTITY].to_pylist()])
+        standing = _standing(rows)
         if standing.num_rows:
             names = ", ".join(_quoted(name) for name in standing.column_names)
             marks = ", ".join([self._placeholder] * standing.num_columns)
@@ -197,43 +191,33 @@ def stream_of(batch: DataFrame) -> str:
     return stream
 
 
-def _names(key: str | Sequence[str] | None) -> list[str]:
-    return [key] if isinstance(key, str) else list(key or ())
-
-
-def _identities(rows: pa.Table, key: Sequence[str]) -> pa.Array:
+def _identities(rows: pa.Table) -> pa.Array:
     """Return what tells windows apart, as text: its number where it has one, else its bounds.
 
-    >>> rows = pa.table({"car": ["a"], "query": ["q"], "window_start": [0], "window_end": [5], "window_id": [None]})
-    >>> _identities(rows, ["car"]).to_pylist()
+    >>> bounds = {"window_start": [0], "window_end": [5], "window_id": [None]}
+    >>> _identities(pa.table({"car": ["a"], "query": ["q"], **bounds})).to_pylist()
     ['["a", "q", 0, 5]']
     """
-    missing = [name for name in (*key, "query", "window_id") if name not in rows.column_names]
-    if missing:
-        raise ValueError(
-            f"these rows are no windows with the key {list(key)}: {', '.join(missing)} is missing."
-        )
+    names = rows.column_names
+    if "query" not in names or "window_id" not in names:
+        raise ValueError(f"these are no rows of window_aggregate, but of {', '.join(names)}.")
+    keys = names[: names.index("query")]
     measured = ("measure_start", "measure_end")
-    bounds = measured if measured[0] in rows.column_names else ("window_start", "window_end")
-    columns = [[_plain(v) for v in rows[name].to_pylist()] for name in (*key, "query", *bounds, "window_id")]
+    bounds = measured if measured[0] in names else ("window_start", "window_end")
+    columns = [[_plain(v) for v in rows[name].to_pylist()] for name in (*keys, "query", *bounds, "window_id")]
     return pa.array(
         [
-            json.dumps([*names, start, end] if number is None else [*names, number])
-            for *names, start, end, number in zip(*columns, strict=True)
+            json.dumps([*whose, start, end] if number is None else [*whose, number])
+            for *whose, start, end, number in zip(*columns, strict=True)
         ],
         pa.string(),
     )
 
 
-def _latest(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the highest revision of each window."""
-    frame = pa.table(
-        {
-            "identity": _identities(rows, key),
-            "revision": rows["revision"].combine_chunks(),
-            "row": np.arange(rows.num_rows),
-        }
-    )
+def _latest(rows: pa.Table) -> pa.Table:
+    """Return the highest revision of each window, with what tells it apart."""
+    rows = rows.append_column(IDENTITY, _identities(rows))
+    frame = pa.table({"identity": rows[IDENTITY], "revision": rows["revision"], "row": np.arange(len(rows))})
     # ascending, so that the last row of each identity is its highest revision
     highest = frame.sort_by("revision").group_by("identity", use_threads=False).aggregate([("row", "last")])
     return rows.take(highest["row_last"].combine_chunks())
