@@ -49,10 +49,8 @@ def progress(spark, tmp_path_factory):
     listener = Progress(on_batch=called.append)
     spark.streams.addListener(listener)
     try:
-        records = replay(spark, "factory", seconds=8, speed=None, per_batch="3s").withWatermark(
-            "ts", "1 second"
-        )
-        counted = records.groupBy("machine", "ts").count()
+        records = replay(spark, "factory", seconds=8, speed=None, per_batch="5s")
+        counted = records.withWatermark("ts", "1 second").groupBy("machine", "ts").count()
         query = (
             counted.writeStream.format("noop")
             .queryName("counted")

@@ -23,12 +23,8 @@ def run(stream, path, **trigger):
     def keep(batch, number):
         batches[number] = batch.toArrow()
 
-    query = (
-        stream.writeStream.foreachBatch(keep)
-        .option("checkpointLocation", str(path))
-        .trigger(**trigger)
-        .start()
-    )
+    writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(path))
+    query = writer.trigger(**trigger).start()
     try:
         if "availableNow" in trigger:
             query.awaitTermination(60)

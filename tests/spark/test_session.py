@@ -11,7 +11,8 @@ from muntin.spark.session import JavaError, java_version, local_session
 
 def test_settings_that_matter(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.streaming.stateStore.providerClass").endswith(
+    store = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    assert store.endswith("RocksDBStateStoreProvider")
         "RocksDBStateStoreProvider"
     )
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

@@ -94,10 +94,7 @@ def test_streams_number_their_batches_by_themselves(target):
 def test_queries_may_bring_columns(target):
     target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
     target.sink.take(rows(("a", "u", 0, 5, None, 0, "insert", 1), top=[2.5]), "x", 1)
-    assert sorted((row["query"], row["top"]) for row in target.table().to_pylist()) == [
-        ("t", None),
-        ("u", 2.5),
-    ]
+    assert {row["query"]: row["top"] for row in target.table().to_pylist()} == {"t": None, "u": 2.5}
 
 
 def test_an_empty_batch_writes_nothing(target, tmp_path):
@@ -151,12 +148,10 @@ def test_no_table_yet(tmp_path):
 def test_a_failure_rolls_back(tmp_path):
     target = Sqlite(tmp_path)
     target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
-    wrong = rows(("a", "t", 0, 5, None, 1, "update", 2)).append_column(
-        "bad-name", pa.array([{"b": object}["b"] and 1])
-    )
+    update = rows(("a", "t", 0, 5, None, 1, "update", 2))
     broken = SqlTable(lambda: Failing(sqlite3.connect(target.path)), "windows")
     with pytest.raises(sqlite3.OperationalError, match="disk is full"):
-        broken.take(wrong, "x", 1)
+        broken.take(update, "x", 1)
     assert seen(target) == [("a", "t", 0, 1, 0)]
 
 
@@ -216,9 +211,9 @@ QUERIES = [
 
 
 def test_a_stream_into_both_equals_the_batch(spark, tmp_path):
-    how = {"seconds": 12, "machines": 3, "seed": 2}
-    records = replay(spark, "factory", speed=None, per_batch="3s", **how)
-    # A watermark below the disorder, so that windows are updated.
+    how = {"seconds": 9, "machines": 2, "seed": 2, "delay": "6s"}
+    records = replay(spark, "factory", speed=None, per_batch="4s", **how)
+    # A watermark below the delay of records, so that windows are updated.
     windows = window_aggregate(
         records, QUERIES, time="ts", key="machine", watermark="500ms", lateness="10s", buckets=2
     )
@@ -249,7 +244,7 @@ def test_a_stream_into_both_equals_the_batch(spark, tmp_path):
             (r["machine"], r["query"], moment(r["window_end"]), r["top"], r["n"])
             for r in target.table().to_pylist()
         }
-        assert len(got) > 40
+        assert len(got) > 20
         assert got <= expected
 
 
