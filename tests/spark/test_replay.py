@@ -80,9 +80,8 @@ def test_a_file_with_disorder_by_format_and_options(spark, tmp_path):
     values = [row.v for row in rows.collect()]
     assert sorted(values) == list(range(30)) != values
     assert max(max(values[: k + 1]) - v for k, v in enumerate(values)) <= 5
-    assert [row.v for row in replay(spark, path, time="ts", streaming=False, parts=2).collect()] == list(
-        range(30)
-    )
+    ordered = replay(spark, path, time="ts", streaming=False, parts=2)
+    assert [row.v for row in ordered.collect()] == list(range(30))
 
 
 def test_ones_own_generator(spark):

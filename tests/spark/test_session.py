@@ -13,8 +13,6 @@ def test_settings_that_matter(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     store = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     assert store.endswith("RocksDBStateStoreProvider")
-        "RocksDBStateStoreProvider"
-    )
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.sparkContext.uiWebUrl is None
     assert spark.sparkContext.master == "local[2]"

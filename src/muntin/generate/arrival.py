@@ -19,8 +19,13 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 class Recording(Protocol):
     """Records by event time, any stretch of which can be had without those before it."""
 
-    time: str  # its time column
-    disorder: float  # the share of its records that come late unless one says otherwise
+    @property
+    def time(self) -> str:
+        """Return the name of its time column."""
+
+    @property
+    def disorder(self) -> float:
+        """Return the share of its records that come late unless one says otherwise."""
 
     @property
     def length(self) -> int:
