@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 FAILED, NO_JAVA = 1, 2
 PLAYED_IN = 30  # seconds of real time in which the recording is replayed
-BATCHES = 6  # at least so many a stream, also where the first one takes long: workers compile and import
+BATCH = 5  # seconds of real time for one micro-batch at most, also after the first, in which workers compile
 DELAY = "2s"  # by which records come late at most, and the watermark of the queries
 
 
@@ -150,7 +150,7 @@ def _start(
         spark,
         stream.source,
         speed=seconds / played_in,
-        per_batch=f"{seconds / BATCHES * 1000:.0f}ms",
+        per_batch=f"{seconds / played_in * BATCH * 1000:.0f}ms",
         delay=DELAY,
         seed=7,
         **how,
