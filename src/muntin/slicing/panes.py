@@ -71,9 +71,11 @@ def joined(parts: Sequence[Panes]) -> Panes:
     if len(parts) == 1:
         panes = parts[0]
     else:
-        columns = [np.concatenate([getattr(p, name) for p in parts]) for name in ("code", *_CELLS)]
+        code, start, first, last, rows = (
+            np.concatenate([getattr(p, name) for p in parts]) for name in ("code", *_CELLS)
+        )
         states = {n: np.concatenate([p.states[n] for p in parts]) for n in parts[0].states}
-        panes = Panes(*columns, states)
+        panes = Panes(code, start, first, last, rows, states)
     return panes.take(np.argsort(panes.first, kind="stable"))
 
 

@@ -154,6 +154,8 @@ def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str,
 def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     """Return the partials that were dumped under a name."""
     states = partials.allocate(table.num_rows)
+    if not table.num_rows:
+        return states
     if isinstance(partials, ObjectField):
         for i, text in enumerate(table[name].to_pylist()):
             states[i] = decode(json.loads(text))

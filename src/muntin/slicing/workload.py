@@ -125,9 +125,10 @@ def together(decisions: Iterable[Decisions]) -> Decisions:
 def merges_ahead(query: Query, *, late: bool) -> bool:
     """Tell whether records may be merged into partials elsewhere, before they reach the operator's slices.
 
-    So it is where Figure 4 keeps no record of a stream out of order. `late`: records may be too late to count.
-    Whether one counts for a window on a grid depends on the window's end alone, the same for all records of a
-    slice; for a session, and for how far a key's records reach (`emit_empty`), each has to be asked by itself.
+    So it is where Figure 4 keeps no record of a stream out of order. `late`: records may be too late to
+    count. Whether one counts for a window on a grid depends on the window's end alone, the same for all
+    records of a slice; for a session, and for how far a key's records reach (`emit_empty`), each has to be
+    asked by itself.
 
     >>> import muntin as mt
     >>> from muntin.windows import session, tumbling

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
@@ -40,13 +40,13 @@ def window_aggregate(
     Rows have the key columns, `query`, `window_start`, `window_end`, `window_id`, `revision`, `change`, and a
     column per aggregate. In batch nothing is late, and each window comes out once.
 
-    A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time column
-    already. Records that are late by no more than `lateness` still correct windows that came out; write the
-    stream in append mode, and `fold` what was written. How many records were too late is in the progress of the
-    streaming query, under `observedMetrics["muntin"]`.
+    A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time
+    column already. Records that are late by no more than `lateness` still correct windows that came out;
+    write the stream in append mode, and `fold` what was written. How many records were too late is in the
+    progress of the streaming query, under `observedMetrics["muntin"]`.
 
-    Keys are spread over so many `buckets` (four per core, if it is not given), each with one engine for all its
-    keys. A checkpoint holds to their number. `tie` names a column that settles the order of equal times.
+    Keys are spread over so many `buckets` (four per core, if it is not given), each with one engine for all
+    its keys. A checkpoint holds to their number. `tie` names a column that settles the order of equal times.
     """
     types = {field.name: field.type for field in to_arrow_schema(df.schema, timezone="UTC")}
     if buckets is None:
@@ -75,7 +75,7 @@ def _stream(df: DataFrame, job: Job, watermark: Any) -> DataFrame:
     steps = packed.groupBy("bucket").transformWithStateInPandas(
         WindowProcessor(job, schema), STEP_DDL, outputMode="append", timeMode="eventTime"
     )
-    counted = steps.observe(METRICS, *(F.sum(name).alias(name) for name in COUNTERS))
+    counted = steps.observe(METRICS, *(sf.sum(name).alias(name) for name in COUNTERS))
     return counted.select("rows").mapInArrow(_plain(Unpack(schema)), _spark_schema(df, job))
 
 
@@ -109,14 +109,14 @@ def _plain(work: Callable[[Any], Any]) -> Any:
 def _selected(df: DataFrame, job: Job) -> DataFrame:
     """Return the columns that are read, and the bucket of each record."""
     columns = [_column(name).alias(name) for name in job.types]
-    bucket = F.lit(0)
+    bucket = sf.lit(0)
     if job.buckets > 1:
-        bucket = F.pmod(F.hash(*(_column(name) for name in job.keys)), F.lit(job.buckets))
+        bucket = sf.pmod(sf.hash(*(_column(name) for name in job.keys)), sf.lit(job.buckets))
     return df.select(*columns, bucket.alias(BUCKET))
 
 
 def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
+    return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def _spark_schema(df: DataFrame, job: Job) -> StructType:

@@ -106,5 +106,5 @@ def in_ticks(milliseconds: int, job: Job) -> int:
 
 def row_blobs(rows: pa.Table, schema: pa.Schema, most: int = 1 << 18) -> list[pa.Table]:
     """Return rows in the types of the output, in tables of bounded size."""
-    rows = rows.cast(schema)
+    rows = rows.select(schema.names).cast(schema)  # columns of queries that joined later may lie elsewhere
     return [rows.slice(begin, most) for begin in np.arange(0, rows.num_rows, most).tolist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 
 def fold(df: DataFrame) -> DataFrame:
@@ -13,17 +13,17 @@ def fold(df: DataFrame) -> DataFrame:
     a sink, say. Columns and their order stay.
     """
     if df.isStreaming:
-        raise ValueError(
-            "fold() takes rows that were written: use it on a batch DataFrame, or in foreachBatch."
-        )
+        raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
     if "query" not in df.columns:
         raise KeyError("fold() takes rows that window_aggregate gave; there is no column 'query'.")
     names = [_quoted(name) for name in df.columns]
     keys = names[: df.columns.index("query")]
     # A window with a number is told apart by it, wherever its bounds are; others by their bounds.
-    bounds = [F.when(F.col("window_id").isNull(), F.col(n)).alias(n) for n in ("window_start", "window_end")]
-    identity = [*(F.col(name) for name in keys), F.col("query"), F.col("window_id"), *bounds]
-    last = F.max_by(F.struct(*names), "revision").alias("last")
+    bounds = [
+        sf.when(sf.col("window_id").isNull(), sf.col(n)).alias(n) for n in ("window_start", "window_end")
+    ]
+    identity = [*(sf.col(name) for name in keys), sf.col("query"), sf.col("window_id"), *bounds]
+    last = sf.max_by(sf.struct(*names), "revision").alias("last")
     folded = df.groupBy(*(c.alias(f"identity {k}") for k, c in enumerate(identity))).agg(last)
     return folded.where("last.change <> 'retract'").select(*(f"last.{name}" for name in names))
 

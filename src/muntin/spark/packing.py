@@ -6,6 +6,7 @@ operators take.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ def _split(table: pa.Table, buckets: NDArray[np.int32], kind: bytes) -> dict[int
     bounds = np.append(np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])), len(buckets)).tolist()
     if len(bounds) > 2:
         table = table.take(pa.array(order)).combine_chunks()
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
+    pairs = itertools.pairwise(bounds)
     return {int(buckets[begin]): to_blob(table.slice(begin, end - begin)) for begin, end in pairs}
 
 

@@ -34,7 +34,7 @@ class WindowProcessor(StatefulProcessor):
         self._handle = handle
         self._parts = handle.getMapState("parts", "name string", "part binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """Process what a micro-batch has for a bucket."""
         blobs = [blob for frame in rows for blob in frame["blob"] if blob is not None]
         yield from self._step(key[0], blobs, timerValues.getCurrentWatermarkInMs())
@@ -42,8 +42,8 @@ class WindowProcessor(StatefulProcessor):
     def handleExpiredTimer(  # noqa: N802
         self,
         key: Any,
-        timerValues: Any,  # noqa: N803
-        expiredTimerInfo: Any,  # noqa: N803
+        timerValues: Any,
+        expiredTimerInfo: Any,
     ) -> Iterator[Any]:
         """Let the watermark reach a bucket that no record came for."""
         del expiredTimerInfo
@@ -129,8 +129,8 @@ def _check_setting(there: dict[str, Any], here: dict[str, Any]) -> None:
     for name, value in here.items():
         if there[name] != value:
             raise ValueError(
-                f"the checkpoint was written with {name}={there[name]!r}, and this job has {value!r}: give the "
-                "same, or begin with a new checkpoint."
+                f"the checkpoint was written with {name}={there[name]!r}, and this job has {value!r}: "
+                "give the same, or begin with a new checkpoint."
             )
 
 

@@ -1,0 +1,394 @@
+"""What workers do, without Spark: random tables and streams through the same code, against the oracle.
+
+Partitions, buckets, the state of a checkpoint and timers are played by plain Python, so that hundreds of
+cases take seconds. Each step of a stream restores its engines from the state, as Spark does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+
+import muntin as mt
+from muntin.slicing.envelope import SnapshotError
+from muntin.slicing.parts import HEAD
+from muntin.slicing.workload import merges_ahead
+from muntin.spark.combining import Combine
+from muntin.spark.job import Job, make_job
+from muntin.spark.packing import BUCKET, PACKED, Pack, from_blob
+from muntin.spark.processor import WindowProcessor
+from tests.test_operator import check_values
+from tests.windows_oracle import Oracle, Record, Row, Spec, one_shot
+from tests.workloads import (
+    KEY_TYPES,
+    KEYS,
+    Setting,
+    Workload,
+    _lists_of,
+    _records,
+    batch_of,
+    query_of,
+    specs,
+    tables,
+)
+
+FIXED = {"query", "window_start", "window_end", "window_id", "revision", "change"}
+TYPES = {**KEY_TYPES, "t": pa.int64(), "v": pa.float64(), "w": pa.int64(), "tie": pa.int64()}
+
+
+def job_of(specs: list[Spec], keys: tuple[str, ...], *, late: bool, tie: bool = False, **more: Any) -> Job:
+    """The job that runs these queries."""
+    queries = [query_of(spec) for spec in specs]
+    job = make_job(
+        queries,
+        TYPES,
+        time="t",
+        key=list(keys) or None,
+        tie="tie" if tie else None,
+        lateness=more.pop("lateness", 0),
+        buckets=3 if keys else 1,
+    )
+    ahead = all(merges_ahead(query, late=late) for query in queries)
+    return dataclasses.replace(job, ahead=ahead, **more)
+
+
+def with_buckets(batch: pa.Table, job: Job) -> list[pa.RecordBatch]:
+    """What Spark hands over: the columns that are read, and a bucket by the hash of the key."""
+    batch = batch.select(list(job.types))
+    keys = (
+        zip(*(batch[name].to_pylist() for name in job.keys), strict=True) if job.keys else [()] * len(batch)
+    )
+    buckets = [hash(str(key)) % job.buckets for key in keys]
+    return batch.append_column(BUCKET, pa.array(buckets, pa.int32())).to_batches(max_chunksize=7)
+
+
+def packed(batches: list[pa.RecordBatch], job: Job, *, ticks: bool = False) -> pa.Table:
+    """What one partition sends."""
+    return pa.Table.from_batches(list(Pack(job, ticks=ticks)(iter(batches))), PACKED)
+
+
+def told(table: pa.Table, keys: tuple[str, ...]) -> list[Row]:
+    """Rows in the oracle's form."""
+    return [
+        Row(
+            tuple(row[name] for name in keys),
+            row["query"],
+            row["window_start"],
+            row["window_end"],
+            row["window_id"],
+            row["change"],
+            row["revision"],
+            {name: value for name, value in row.items() if name not in FIXED.union(keys)},
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str = "") -> None:
+    """The same rows, in whatever order."""
+
+    def identity(row: Row) -> tuple:
+        return row.key, row.query, row.start, row.end, row.id, row.change, row.revision
+
+    got_by, want_by = ({identity(row): row for row in rows} for rows in (got, want))
+    assert len(got_by) == len(got), f"{where}: a row came twice"
+    assert got_by.keys() == want_by.keys(), (
+        f"{where}: too much {got_by.keys() - want_by.keys()}, missing {want_by.keys() - got_by.keys()}"
+    )
+    calls = {spec.name: spec.aggregates for spec in specs}
+    for key, row in want_by.items():
+        check_values(got_by[key], row, calls[row.query], f"{where}, {key}")
+
+
+# ---- batch ----
+
+
+@settings(max_examples=60)
+@given(tables(), st.integers(1, 4))
+def test_tables(workload: Workload, partitions: int) -> None:
+    (batch, _) = workload.calls
+    want = one_shot(workload.queries, batch.records)
+    job = job_of(workload.queries, workload.keys, late=False)
+    table = batch_of(batch.records, workload.keys, False)
+    bounds = np.linspace(0, len(table), partitions + 1).astype(int)
+    parts = [table.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
+    blobs = pa.concat_tables(packed(with_buckets(part, job), job) for part in parts)
+    schema = job.output_schema()
+    combine = Combine(job, schema)
+    got = []
+    for bucket in blobs["bucket"].unique().to_pylist():
+        rows = combine(blobs.filter(pc.equal(blobs["bucket"], bucket)))
+        assert rows.schema == schema
+        got += told(rows, workload.keys)
+    check_rows(got, want, workload.queries)
+
+
+# ---- streams ----
+
+
+class State:
+    """The state and timers of one bucket, as Spark's handle shows them."""
+
+    def __init__(self) -> None:
+        self.parts: dict[tuple, tuple] = {}
+        self.timers: set[int] = set()
+        self.writes: list[str] = []
+
+    def getMapState(self, name: str, key: str, value: str) -> State:  # noqa: N802
+        return self
+
+    def getValue(self, key: tuple) -> tuple | None:  # noqa: N802
+        return self.parts.get(key)
+
+    def updateValue(self, key: tuple, value: tuple) -> None:  # noqa: N802
+        self.parts[key] = value
+        self.writes.append(key[0])
+
+    def removeKey(self, key: tuple) -> None:  # noqa: N802
+        del self.parts[key]
+
+    def listTimers(self) -> list[int]:  # noqa: N802
+        return sorted(self.timers)
+
+    def registerTimer(self, at: int) -> None:  # noqa: N802
+        self.timers.add(at)
+
+    def deleteTimer(self, at: int) -> None:  # noqa: N802
+        self.timers.discard(at)
+
+
+@dataclass(frozen=True)
+class Now:
+    """The watermark, as Spark's timer values show it."""
+
+    watermark: int
+
+    def getCurrentWatermarkInMs(self) -> int:  # noqa: N802
+        return self.watermark
+
+
+class Stream:
+    """Micro-batches through the stateful operator of each bucket."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.states: dict[int, State] = defaultdict(State)
+        self.late = 0
+
+    def micro_batch(self, batch: pa.Table | None, watermark: int) -> list[Row]:
+        """Run a micro-batch; None: one without data."""
+        now, frames = Now(watermark), []
+        if batch is not None:
+            sent = packed(with_buckets(batch, self.job), self.job, ticks=True)
+            for bucket in sent["bucket"].unique().to_pylist():
+                frame = sent.filter(pc.equal(sent["bucket"], bucket)).to_pandas()
+                frames += self._processor(bucket).handleInputRows((bucket,), iter([frame]), now)
+        for bucket, state in self.states.items():
+            for timer in [at for at in state.timers if at <= watermark]:
+                state.timers.discard(timer)
+                frames += self._processor(bucket).handleExpiredTimer((bucket,), now, None)
+        self.late += sum(int(frame["late_dropped"].sum()) for frame in frames)
+        blobs = [blob for frame in frames for blob in frame["rows"] if blob is not None]
+        return [row for blob in blobs for row in told(from_blob(blob), self.job.keys)]
+
+    def _processor(self, bucket: int) -> WindowProcessor:
+        processor = WindowProcessor(self.job, self.job.output_schema())
+        processor.init(self.states[bucket])
+        return processor
+
+
+class SparkOracle(Oracle):
+    """The oracle under Spark's policy: one watermark for a micro-batch, one difference of views."""
+
+    def micro_batch(self, records: list[Record], watermark: float) -> list[Row]:
+        self.watermark = max(self.watermark, watermark)
+        for record in records:
+            self._take(record)
+        return self._difference()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A stream in micro-batches, with the queries of each."""
+
+    batches: list[tuple[list[Spec], list[Record] | None]]
+    keys: tuple[str, ...]
+    tie: bool
+    lateness: int
+    delay: int
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Drawn:
+    """Streams whose set of queries may change between micro-batches."""
+    delay = draw(st.sampled_from([0, 1, 3, 7, 15]))
+    lateness = draw(st.sampled_from([0, 0, 3, 8, 20]))
+    tie = draw(st.sampled_from([False, False, False, True]))
+    setting = Setting(delay, lateness, tie=tie, spells=False)
+    pool = [draw(specs(f"q{place}", setting)) for place in range(draw(st.integers(1, 4)))]
+    if draw(st.booleans()):  # so that panes are made often enough
+        grids = [s for s in pool if merges_ahead(query_of(s), late=True)]
+        pool = grids or pool
+    keys = draw(st.sampled_from(list(KEYS)))
+    two_columns = any(len(call) == 3 for spec in pool for call in spec.aggregates.values())
+    records = draw(_records(keys, setting, not two_columns and draw(st.booleans())))
+    now, batches, chosen = 2_000_000_000, [], pool
+    for _ in range(draw(st.integers(1, 8))):
+        if draw(st.sampled_from([False] * 4 + [True])):
+            chosen = draw(st.lists(st.sampled_from(pool), min_size=1, unique_by=lambda s: s.name))
+        drawn = draw(st.one_of(_lists_of(records, 8), _lists_of(records, 8), st.none()))
+        batch = None
+        if drawn:
+            batch = []
+            for gap, lagging in drawn:
+                now += gap
+                batch.append(lagging._replace(t=now - lagging.t))
+        batches.append((chosen, batch))
+    return Drawn(batches, keys, tie, lateness, delay)
+
+
+@settings(max_examples=120)
+@given(streams())
+def test_streams(drawn: Drawn) -> None:
+    specs, _ = drawn.batches[0]
+    oracle = SparkOracle(specs, "manual", drawn.lateness, drawn.tie)
+    stream: Stream | None = None
+    largest, watermark = 0, 0
+    for number, (specs, records) in enumerate(drawn.batches):
+        job = job_of(specs, drawn.keys, late=True, tie=drawn.tie, lateness=drawn.lateness, delay=drawn.delay)
+        if stream is None:
+            if records is None:
+                continue
+            stream, oracle = Stream(job), SparkOracle(specs, "manual", drawn.lateness, drawn.tie)
+        stream.job = job
+        watermark = max(watermark, largest - drawn.delay)
+        _change_queries(oracle, specs, watermark, drawn.delay)
+        want = oracle.micro_batch(records or [], watermark or -np.inf)
+        batch = None if records is None else batch_of(records, drawn.keys, drawn.tie)
+        got = stream.micro_batch(batch, watermark)
+        check_rows(got, want, specs, f"micro-batch {number}")
+        assert stream.late == len(oracle.dropped)
+        largest = max([largest, *(record.t for record in records or [])])
+
+
+def _change_queries(oracle: Oracle, specs: list[Spec], watermark: int, delay: int) -> None:
+    names = {spec.name for spec in specs}
+    for name in [name for name in oracle.queries if name not in names]:
+        oracle.remove(name)
+    for spec in specs:
+        if spec.name not in oracle.queries:
+            oracle.largest = watermark + delay if watermark else oracle.largest
+            oracle.add(spec)
+
+
+# ---- the state ----
+
+
+def _stream_of(*queries: mt.Query, **more: Any) -> Stream:
+    given = {"time": "t", "key": "k", "tie": None, "lateness": 0, "buckets": 1} | more
+    ahead = all(merges_ahead(query, late=True) for query in queries)
+    return Stream(dataclasses.replace(make_job(list(queries), TYPES, **given), ahead=ahead))
+
+
+def _batch(*times: int) -> pa.Table:
+    return batch_of([Record(t, 1.0, 1, ("a",)) for t in times], ("k",), False)
+
+
+def test_only_slices_that_changed_are_written() -> None:
+    stream = _stream_of(mt.sliding(100, every=10).agg(s=mt.sum("v")))
+    stream.micro_batch(_batch(1001, 1011, 1021), 0)
+    state = stream.states[0]
+    state.writes.clear()
+    stream.micro_batch(_batch(1022, 1031), 1)
+    assert sorted(state.writes) == ["grid 1020", "grid 1030", HEAD]
+
+
+def test_state_that_nobody_needs_is_let_go() -> None:
+    stream = _stream_of(mt.tumbling(10).agg(s=mt.sum("v")))
+    for k in range(50):
+        stream.micro_batch(_batch(*range(1000 + 10 * k, 1010 + 10 * k)), max(0, 990 + 10 * k))
+    assert len(stream.states[0].parts) <= 4
+    stream.micro_batch(None, 10_000)
+    assert sorted(name for (name,) in stream.states[0].parts) == [HEAD, "keys"]
+    assert not stream.states[0].timers
+
+
+def test_damaged_state_says_so_and_is_left_alone() -> None:
+    stream = _stream_of(mt.tumbling(10).agg(s=mt.sum("v")))
+    stream.micro_batch(_batch(1001), 0)
+    whole = dict(stream.states[0].parts)
+    for name in (HEAD, "grid 1000"):
+        (part,) = whole[name,]
+        for broken in (part[:-1], part[:-1] + bytes([part[-1] ^ 1]), b"", None):
+            stream.states[0].parts = {**whole, (name,): (broken,)}
+            if broken is None:
+                del stream.states[0].parts[name,]
+                if name == HEAD:
+                    continue  # a bucket that was never there
+            there = dict(stream.states[0].parts)
+            with pytest.raises(SnapshotError, match="bucket 0 in the checkpoint cannot be read"):
+                stream.micro_batch(_batch(1002), 1)
+            assert stream.states[0].parts == there
+
+
+def test_state_of_another_setting() -> None:
+    query = mt.tumbling(10).agg(s=mt.sum("v"), name="q")
+    stream = _stream_of(query)
+    stream.micro_batch(_batch(1001), 0)
+    job = stream.job
+    for change in ({"lateness": 5}, {"tie": "tie"}, {"buckets": 2}):
+        stream.job = dataclasses.replace(job, **change)
+        with pytest.raises(ValueError, match=f"written with {next(iter(change))}="):
+            stream.micro_batch(batch_of([Record(1002, 1.0, 1, ("a",), 0)], ("k",), True), 1)
+    stream.job = dataclasses.replace(job, types={**job.types, "v": pa.int64()})
+    with pytest.raises(
+        TypeError, match="column 'v' was double when the checkpoint was written, and is int64"
+    ):
+        stream.micro_batch(
+            _batch(1002).cast(
+                pa.schema({"k": pa.string(), "t": pa.int64(), "v": pa.int64(), "w": pa.int64()})
+            ),
+            1,
+        )
+
+
+def test_a_query_with_another_window_under_an_old_name_begins_anew() -> None:
+    stream = _stream_of(
+        mt.tumbling(10).agg(n=mt.count(), name="q"), mt.tumbling(20).agg(n=mt.count(), name="r")
+    )
+    stream.micro_batch(_batch(1001, 1004), 0)
+    other = _stream_of(
+        mt.tumbling(5).agg(n=mt.count(), name="q"), mt.tumbling(20).agg(n=mt.count(), name="r")
+    )
+    stream.job = dataclasses.replace(other.job, delay=3)
+    rows = stream.micro_batch(_batch(1007, 1010), 1001)
+    rows += stream.micro_batch(None, 1020)
+    assert [(row.query, row.start, row.values["n"]) for row in rows] == [
+        ("q", 1005, 1),
+        ("q", 1010, 1),
+        ("r", 1000, 4),
+    ]
+
+
+def test_the_type_of_an_own_aggregate_is_asked_for() -> None:
+    class Twice(mt.Aggregate):
+        commutative = True
+
+        def combine(a, b):
+            return a + b
+
+        def lower(a):
+            return [a, a]
+
+    job = _stream_of(mt.tumbling(10).agg(x=Twice("v"))).job
+    assert job.output_schema().field("x").type == pa.list_(pa.float64())
