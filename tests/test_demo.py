@@ -43,9 +43,7 @@ def results():
 def batch(query, number):
     started = datetime(2026, 1, 1, 0, 0, number, tzinfo=UTC)
     observed = {"muntin.windows_emitted": 7, "muntin.state_bytes": 12_000}
-    return BatchMetrics(
-        query, "r", number, started, 0.5, 900, 1800.0, 3, 4, started, 2.0, observed
-    )
+    return BatchMetrics(query, "r", number, started, 0.5, 900, 1800.0, 3, 4, started, 2.0, observed)
 
 
 def printed(*shown):

@@ -5,6 +5,7 @@ import pytest
 from muntin.spark import local_session
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of the same name
 def pytest_collection_modifyitems(items):
     """Let one process have all tests here, and so one Java."""
     for item in items:

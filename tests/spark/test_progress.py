@@ -59,7 +59,7 @@ def progress(spark, tmp_path_factory):
             .start()
         )
         query.awaitTermination(100)
-        deadline = time.monotonic() + 20  # Spark tells a moment later
+        deadline = time.monotonic() + 60  # Spark tells a moment later
         while sum(batch.rows for batch in called) < 800 and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
@@ -112,7 +112,7 @@ def test_failures_are_kept(spark, tmp_path):
         query = stream.writeStream.foreachBatch(fail).option("checkpointLocation", str(tmp_path)).start()
         with pytest.raises(Exception, match="no space left"):
             query.awaitTermination(60)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not listener.failures and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
