@@ -92,6 +92,7 @@ def test_export(progress, tmp_path):
 
 def test_nothing_yet():
     assert Progress().to_arrow().num_rows == 0
+    assert len(Progress().plot().axes) == 3
 
 
 def test_plot(progress):

@@ -88,7 +88,8 @@ class Progress(StreamingQueryListener):
                 points = [(b.started, value(b)) for b in self.batches if b.query == query]
                 axes.plot(*zip(*points, strict=True), marker=".", label=query)
             axes.set_ylabel(title)
-        panels[0].legend()
+        if self.batches:
+            panels[0].legend()
         return figure
 
     # ---- what Spark calls ----
