@@ -137,6 +137,14 @@ def test_old_versions_go_but_the_last_one(tmp_path):
     assert parquet.read_table(versions[0]).num_rows == 4
 
 
+def test_a_directory_relative_to_where_one_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = ParquetTable("out/windows")
+    table.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
+    assert table.read()["n"].to_pylist() == [1]
+    assert table.current.parent.as_posix() == "out/windows"
+
+
 def test_no_table_yet(tmp_path):
     with pytest.raises(KeyError, match="no micro-batch was written"):
         ParquetTable(tmp_path).read()

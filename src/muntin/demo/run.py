@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 FAILED, NO_JAVA = 1, 2
-PLAYED_IN = 30  # seconds of real time in which the recording is replayed
-BATCH = 5  # seconds of real time for one micro-batch at most, also after the first, in which workers compile
+PLAYED_IN = 24  # seconds of real time in which the recording is replayed
+BATCH = 6  # seconds of real time for one micro-batch at most, also after the first, in which workers compile
 DELAY = "2s"  # by which records come late at most, and the watermark of the queries
 
 
@@ -64,7 +64,7 @@ class Running:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; return 0, 130 if Ctrl-C ended it, 1 if a query failed, 2 without a Java for Spark."""
     parser = argparse.ArgumentParser(prog="python -m muntin.demo", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=180, help="length of the recordings (180)")
+    parser.add_argument("--seconds", type=float, default=120, help="length of the recordings (120)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory of the results (out)")
     options = parser.parse_args(argv)
     console = Console()

@@ -60,7 +60,7 @@ class ParquetTable:
 
     def read(self) -> pa.Table:
         """Return the table as it stands; KeyError if nothing was written yet."""
-        return self._open(self.current).drop_columns([IDENTITY])
+        return self._open(self.current.name).drop_columns([IDENTITY])
 
     @property
     def current(self) -> Path:
@@ -70,7 +70,7 @@ class ParquetTable:
             raise KeyError(f"there is no table in {self._directory} yet: no micro-batch was written.")
         return self._directory / version
 
-    def _open(self, version: str | Path) -> pa.Table:
+    def _open(self, version: str) -> pa.Table:
         return parquet.read_table(self._directory / version)
 
     def _state(self) -> dict[str, Any]:
