@@ -2,16 +2,16 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo test test-long check bench lock clean
+.PHONY: demo java test test-long check bench lock clean
 
-demo: .venv/ready  ## 10 million values through a sliding window, as a table and a picture
-	$(RUN) -m benchmarks.demo
+demo: .venv/ready java  ## football and factory sensors through window queries on Spark: tables, and out/demo.html
+	$(RUN) -m muntin.demo
 
-test: .venv/ready  ## all tests and doc tests, on all cores
-	$(RUN) -m pytest -n auto
+test: .venv/ready java  ## all tests and doc tests, on all cores
+	$(RUN) -m pytest -n auto --dist loadgroup
 
-test-long: .venv/ready  ## the same with many more random cases
-	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto
+test-long: .venv/ready java  ## the same with many more random cases
+	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto --dist loadgroup
 
 check: .venv/ready  ## lint, format and types
 	$(RUN) -m ruff check .
@@ -20,6 +20,12 @@ check: .venv/ready  ## lint, format and types
 
 bench: .venv/ready  ## speed and latency, as tables and into docs/benchmarks.md; fails if a limit is lost
 	$(RUN) -m benchmarks
+
+java:  ## a Java for Spark, from Debian's packages if there is none
+	@if [ -z "$$JAVA_HOME" ] && ! command -v java > /dev/null; then \
+		echo "There is no Java, which Spark needs: installing openjdk-17-jre-headless"; \
+		apt-get update && apt-get install --yes --no-install-recommends openjdk-17-jre-headless; \
+	fi
 
 lock:  ## pin the newest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ def _in_doc_test(item: Any) -> bool:
     return isinstance(item, pytest.DoctestItem) and item.path.is_relative_to(_ON_SPARK)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one worker run all tests that need Spark: each would start a JVM of its own."""
     for item in items:
@@ -34,22 +34,9 @@ def _session_in_doc_tests(request: pytest.FixtureRequest, doctest_namespace: dic
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """A session on two cores."""
-    from pyspark.sql import SparkSession
+    from muntin.spark import local_session
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the system's
     os.environ["PYTHONPATH"] = str(ROOT)  # aggregates of the tests come by reference
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")  # a state store each
-        .config(
-            "spark.sql.streaming.stateStore.providerClass",
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        )
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_session("muntin tests", cores=2) as session:
+        session.sparkContext.setLogLevel("OFF")  # tests let queries fail
+        yield session

@@ -45,7 +45,7 @@ class MicroBatchEngine(Engine):
     ) -> tuple[pa.Table, int]:
         """Take in records, and move the watermark; return rows, and the number of records dropped."""
         before, emission = self.watermark, Emission()
-        stretch = Stretch(times, codes, len(keys), values, survey.falls, survey.low, survey.high)
+        stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
         marks = np.full(len(times), watermark)
         if survey.low >= watermark:
             on_time: Stretch | None = stretch

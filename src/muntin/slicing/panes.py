@@ -30,7 +30,7 @@ def cut(engine: Engine, keys: KeyTable, columns: Mapping[str, pa.Array], time: s
     intake.check_range(survey.low, survey.high, time)
     values = engine.read_values(dict(columns), len(times))
     codes = keys.encode([columns[name] for name in keys.names])
-    stretch = Stretch(times, codes, len(keys), values, survey.falls, survey.low, survey.high)
+    stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
     assert engine.slices.slicer is not None
     return engine.slices.slicer.cut(stretch, engine.slices.fields)
 

@@ -2,5 +2,19 @@
 
 from muntin.spark.aggregate import window_aggregate
 from muntin.spark.folding import fold
+from muntin.spark.progress import BatchMetrics, Progress
+from muntin.spark.replay import replay
+from muntin.spark.session import JavaError, local_session
+from muntin.spark.upsert import ParquetTable, SqlTable
 
-__all__ = ["fold", "window_aggregate"]
+__all__ = [
+    "BatchMetrics",
+    "JavaError",
+    "ParquetTable",
+    "Progress",
+    "SqlTable",
+    "fold",
+    "local_session",
+    "replay",
+    "window_aggregate",
+]

@@ -1,0 +1,251 @@
+"""Runs the demo: starts the streams, shows how they get on, prints tables and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.live import Live
+
+from muntin.demo.page import write_page
+from muntin.demo.streams import STREAMS, Stream
+from muntin.demo.tables import progress_table, show_results
+from muntin.generate import GENERATORS, Arrivals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from muntin.spark import ParquetTable, Progress
+
+INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+FAILED, NO_JAVA = 1, 2
+PLAYED_IN = 24  # seconds of real time in which the recording is replayed
+BATCH = 6  # seconds of real time for one micro-batch at most, also after the first, in which workers compile
+DELAY = "2s"  # by which records come late at most, and the watermark of the queries
+
+
+class QueryFailedError(Exception):
+    """A streaming query ended by itself."""
+
+
+@dataclass
+class Running:
+    """A stream that runs: its query, its table of windows, and where its recording ends."""
+
+    stream: Stream
+    query: StreamingQuery
+    table: ParquetTable
+    end: int
+
+    @property
+    def arrived(self) -> int:
+        """Return how much of the recording is processed, in microseconds."""
+        last = self.query.lastProgress
+        offset = last["sources"][0]["endOffset"] if last else None
+        return int(json.loads(offset)["arrived"]) if offset else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo; return 0, 130 if Ctrl-C ended it, 1 if a query failed, 2 without a Java for Spark."""
+    parser = argparse.ArgumentParser(prog="python -m muntin.demo", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120, help="length of the recordings (120)")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="directory of the results (out)")
+    options = parser.parse_args(argv)
+    console = Console()
+    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        return _demo(console, options.seconds, options.out)
+    except KeyboardInterrupt:  # before there is anything to show
+        console.print("Interrupted.")
+        return INTERRUPTED
+
+
+def _demo(console: Console, seconds: float, out: Path) -> int:
+    from muntin.spark import JavaError, local_session
+
+    queries = sum(len(stream.queries) for stream in STREAMS)
+    console.print(f"{queries} window queries over {len(STREAMS)} streams of football and factory sensors.")
+    began = time.monotonic()
+    try:
+        with _quiet(out / "demo.log"), console.status("Starting Spark"):
+            spark = local_session("muntin demo")
+    except JavaError as error:
+        console.print(f"[red]{error}[/red]")
+        return NO_JAVA
+    with spark:
+        code = run(console, spark, STREAMS, seconds, out)
+    console.print(f"{time.monotonic() - began:.0f} s in all. What Spark said is in {out / 'demo.log'}.")
+    return code
+
+
+def run(
+    console: Console,
+    spark: SparkSession,
+    streams: Sequence[Stream],
+    seconds: float,
+    out: Path,
+    played_in: float = PLAYED_IN,
+) -> int:
+    """Run the streams to their end, or until Ctrl-C; show and write what came out; return the exit code."""
+    from muntin.spark import Progress
+
+    (out / "demo").mkdir(parents=True, exist_ok=True)
+    progress = Progress()
+    spark.streams.addListener(progress)
+    running: list[Running] = []
+    try:
+        with tempfile.TemporaryDirectory() as state, _interruption() as interrupted:
+            try:
+                for stream in streams:  # one by one: what runs is stopped even if the next does not start
+                    one = _start(spark, stream, out / "demo", Path(state), seconds, played_in)
+                    running.append(one)
+                _watch(console, running, progress, interrupted, seconds)
+            finally:
+                for one in running:
+                    one.query.stop()
+            _catch_up(progress, running)
+    except QueryFailedError as error:
+        console.print(f"[red]{error}[/red]")
+        return FAILED
+    finally:
+        spark.streams.removeListener(progress)
+    results = _results(running)
+    show_results(console, results)
+    records = sum(batch.rows for batch in progress.batches)
+    windows = sum(len(table) for table in results.values())
+    page = write_page(out / "demo.html", results, progress.batches)
+    progress.to_json_lines(out / "demo" / "progress.jsonl")
+    ended = "Interrupted after" if interrupted.is_set() else "Done:"
+    console.print(
+        f"{ended} {records:,} records, {windows:,} windows. Pictures are in {page}, "
+        f"the windows as Parquet in {out / 'demo'}."
+    )
+    return INTERRUPTED if interrupted.is_set() else 0
+
+
+def _start(
+    spark: SparkSession, stream: Stream, out: Path, state: Path, seconds: float, played_in: float
+) -> Running:
+    """Start a stream: replayed, filtered, windowed, and folded into a table."""
+    from muntin.spark import ParquetTable, replay, window_aggregate
+
+    how = {"seconds": seconds, **stream.options}
+    records = replay(
+        spark,
+        stream.source,
+        speed=seconds / played_in,
+        per_batch=f"{seconds / played_in * BATCH * 1000:.0f}ms",
+        delay=DELAY,
+        seed=7,
+        **how,
+    )
+    # Before any filter: the time of all sensors goes on, also while nobody has the ball.
+    records = records.withWatermark("ts", DELAY.replace("s", " seconds"))
+    if stream.where:
+        records = records.where(stream.where)
+    windows = window_aggregate(records, stream.queries, time="ts", key=stream.key, buckets=2)
+    shutil.rmtree(out / stream.name, ignore_errors=True)  # of an earlier run
+    table = ParquetTable(out / stream.name)
+    query = (
+        windows.writeStream.foreachBatch(table)
+        .queryName(stream.name)
+        .option("checkpointLocation", str(state / stream.name))
+        .start()
+    )
+    end = Arrivals(GENERATORS[stream.source](**how), delay=DELAY).length + 1
+    return Running(stream, query, table, end)
+
+
+def _watch(
+    console: Console, running: list[Running], progress: Progress, interrupted: threading.Event, seconds: float
+) -> None:
+    """Show how the streams get on until all have come to their end, or Ctrl-C."""
+    with Live(console=console, refresh_per_second=4) as live:
+        while not interrupted.wait(0.25):
+            live.update(progress_table([one.stream.name for one in running], progress.batches, seconds))
+            for one in running:
+                if not one.query.isActive:
+                    raise QueryFailedError(f"The query {one.stream.name!r} ended: {_reason(one.query)}")
+            if all(one.arrived >= one.end for one in running):
+                break
+    if not interrupted.is_set():
+        for one in running:
+            one.query.processAllAvailable()  # the windows that the last records closed
+
+
+def _catch_up(progress: Progress, running: list[Running]) -> None:
+    """Wait until Spark has told of the last micro-batches, which it does a moment later."""
+    deadline = time.monotonic() + 5
+    last = {one.stream.name: one.query.lastProgress for one in running}
+    while time.monotonic() < deadline:
+        told = {batch.query: batch.batch for batch in progress.batches}
+        if all(report is None or told.get(name, -1) >= report["batchId"] for name, report in last.items()):
+            return
+        time.sleep(0.05)
+
+
+def _reason(query: StreamingQuery) -> str:
+    error = query.exception()
+    return str(error).strip().splitlines()[0] if error else "it was stopped."
+
+
+def _results(running: list[Running]) -> dict[str, pa.Table]:
+    """Return the windows of each query, by time; of those that have any."""
+    results = {}
+    for one in running:
+        try:
+            windows = one.table.read()
+        except KeyError:  # interrupted before the first
+            continue
+        for query in one.stream.queries:
+            mine = windows.filter(pc.equal(windows["query"], query.name))
+            columns = [*one.stream.key, "window_start", "window_end", *query.aggregates]
+            results[str(query.name)] = mine.select(columns).sort_by("window_end")
+    return results
+
+
+@contextlib.contextmanager
+def _quiet(log: Path) -> Iterator[None]:
+    """Let what is started within, which is Java, write its errors into a file instead of the terminal."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+@contextlib.contextmanager
+def _interruption() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into an event: queries are then stopped between two steps, not in one."""
+    interrupted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(*_: Any) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)

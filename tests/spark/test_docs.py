@@ -1,0 +1,36 @@
+"""The code of the Spark guide that says that it runs, runs."""
+
+import contextlib
+import re
+from pathlib import Path
+
+from muntin.spark import fold
+
+GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def blocks(folder):
+    """Return the code, with its files in a folder: Java stays in the directory in which it was started."""
+    found = re.findall(r"<!-- runs -->\n```python\n(.*?)```", GUIDE.read_text(), re.S)
+    return [re.sub(r'"(cars\.csv|out/)', rf'"{folder}/\1', code) for code in found]
+
+
+def test_the_guide(spark, tmp_path, capsys):
+    rows = [f"2026-01-01 00:00:{second:02},{car},{second % 7}.5" for second in range(40) for car in "ab"]
+    (tmp_path / "cars.csv").write_text("ts,car,speed\n" + "\n".join(rows) + "\n")
+    namespace = {}
+    batch, stream, progress = blocks(tmp_path)
+    exec(batch, namespace)
+    assert "recent" in capsys.readouterr().out
+    whole = {tuple(row) for row in fold(namespace["windows"]).drop("revision", "change").collect()}
+    assert len(whole) == 20
+    exec(stream, namespace)
+    table = namespace["table"].read().drop_columns(["revision"])
+    found = {tuple(row.values()) for row in table.to_pylist()}
+    assert len(found) >= 14  # those that the watermark has passed
+    bare = {(*row[:2], *(t.replace(tzinfo=None) for t in row[2:4]), *row[4:]) for row in found}
+    assert bare <= {(*row[:2], *row[2:4], *row[4:]) for row in whole}
+    exec(progress, namespace)
+    assert (tmp_path / "out/progress.svg").exists()
+    with contextlib.suppress(KeyError):
+        spark.streams.removeListener(namespace["progress"])

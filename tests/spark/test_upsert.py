@@ -1,0 +1,265 @@
+"""Upserts: consumers see the latest revision of each window, whatever is sent again."""
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import muntin as mt
+from muntin.spark import ParquetTable, SqlTable, fold, replay, window_aggregate
+
+SHOWN = ["car", "query", "window_start", "n", "revision"]
+
+
+def rows(*some, **more):
+    """Return windows: (car, query, start, end, id, revision, change, n)."""
+    names = ["car", "query", "window_start", "window_end", "window_id", "revision", "change", "n"]
+    types = [pa.string(), pa.string(), *[pa.int64()] * 4, pa.string(), pa.int64()]
+    columns = zip(*some, strict=True) if some else [[] for _ in names]
+    made = {n: pa.array(list(c), t) for n, c, t in zip(names, columns, types, strict=True)}
+    return pa.table(made | {name: pa.array(values) for name, values in more.items()})
+
+
+class Parquet:
+    def __init__(self, folder):
+        self.sink = ParquetTable(folder / "table")
+
+    def table(self):
+        return self.sink.read()
+
+
+class Sqlite:
+    def __init__(self, folder):
+        self.path = folder / "table.db"
+        self.sink = SqlTable(lambda: sqlite3.connect(self.path), "windows")
+
+    def table(self):
+        with sqlite3.connect(self.path) as connection:
+            connection.row_factory = sqlite3.Row
+            found = [dict(row) for row in connection.execute("SELECT * FROM windows")]
+        return pa.Table.from_pylist([{k: v for k, v in row.items() if k != "window_key"} for row in found])
+
+
+@pytest.fixture(params=[Parquet, Sqlite])
+def target(request, tmp_path):
+    return request.param(tmp_path)
+
+
+def seen(target):
+    return sorted(tuple(row[name] for name in SHOWN) for row in target.table().to_pylist())
+
+
+def test_updates_retractions_and_batches_sent_again(target):
+    first = rows(("a", "s", 1, 8, None, 0, "insert", 2), ("a", "s", 10, 15, None, 0, "insert", 1))
+    target.sink.take(first, "x", 0)
+    assert seen(target) == [("a", "s", 1, 2, 0), ("a", "s", 10, 1, 0)]
+    bridged = rows(
+        ("a", "s", 1, 8, None, 1, "retract", None),
+        ("a", "s", 10, 15, None, 1, "retract", None),
+        ("a", "s", 1, 15, None, 0, "insert", 4),
+    )
+    for _ in range(2):
+        target.sink.take(bridged, "x", 1)
+        assert seen(target) == [("a", "s", 1, 4, 0)]
+    target.sink.take(first, "x", 0)
+    assert seen(target) == [("a", "s", 1, 4, 0)]
+
+
+def test_the_highest_revision_of_a_batch_holds_in_any_order(target):
+    target.sink.take(
+        rows(("a", "t", 0, 5, None, 2, "update", 9), ("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0
+    )
+    assert seen(target) == [("a", "t", 0, 9, 2)]
+
+
+def test_a_window_with_a_number_is_the_same_wherever_it_lies(target):
+    target.sink.take(rows(("a", "c", 0, 5, 7, 0, "insert", 1), (None, "c", 0, 5, 7, 0, "insert", 3)), "x", 0)
+    target.sink.take(rows(("a", "c", 2, 4, 7, 1, "update", 2)), "x", 1)
+    assert seen_but_null(target) == {("a", 2, 2), (None, 0, 3)}
+
+
+def seen_but_null(target):
+    return {(row["car"], row["window_start"], row["n"]) for row in target.table().to_pylist()}
+
+
+def test_streams_number_their_batches_by_themselves(target):
+    target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 5)
+    target.sink.take(rows(("b", "t", 0, 5, None, 0, "insert", 2)), "y", 0)
+    assert [row[0] for row in seen(target)] == ["a", "b"]
+
+
+def test_queries_may_bring_columns(target):
+    target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
+    target.sink.take(rows(("a", "u", 0, 5, None, 0, "insert", 1), top=[2.5]), "x", 1)
+    assert {row["query"]: row["top"] for row in target.table().to_pylist()} == {"t": None, "u": 2.5}
+
+
+def test_an_empty_batch_writes_nothing(target, tmp_path):
+    target.sink.take(rows(), "x", 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_rows_are_refused(target):
+    with pytest.raises(ValueError, match="no rows of window_aggregate, but of v"):
+        target.sink.take(pa.table({"v": [1]}), "x", 0)
+
+
+# ---- Parquet ----
+
+
+def test_a_killed_writer_leaves_the_table_as_it_was(tmp_path, monkeypatch):
+    table = ParquetTable(tmp_path)
+    table.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
+    before = table.read()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            table.take(rows(("a", "t", 0, 5, None, 1, "update", 2)), "x", 1)
+    assert table.read().equals(before)
+    table.take(rows(("a", "t", 0, 5, None, 1, "update", 2)), "x", 1)
+    assert table.read()["n"].to_pylist() == [2]
+
+
+def test_old_versions_go_but_the_last_one(tmp_path):
+    table = ParquetTable(tmp_path)
+    for batch in range(5):
+        table.take(rows(("a", "t", batch, batch + 5, None, 0, "insert", 1)), "x", batch)
+    versions = sorted(tmp_path.glob("*.parquet"))
+    assert len(versions) == 2
+    assert table.current == versions[-1]
+    assert parquet.read_table(versions[0]).num_rows == 4
+
+
+def test_a_directory_relative_to_where_one_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = ParquetTable("out/windows")
+    table.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
+    assert table.read()["n"].to_pylist() == [1]
+    assert table.current.parent.as_posix() == "out/windows"
+
+
+def test_no_table_yet(tmp_path):
+    with pytest.raises(KeyError, match="no micro-batch was written"):
+        ParquetTable(tmp_path).read()
+
+
+# ---- SQL ----
+
+
+def test_a_failure_rolls_back(tmp_path):
+    target = Sqlite(tmp_path)
+    target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1)), "x", 0)
+    update = rows(("a", "t", 0, 5, None, 1, "update", 2))
+    broken = SqlTable(lambda: Failing(sqlite3.connect(target.path)), "windows")
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        broken.take(update, "x", 1)
+    assert seen(target) == [("a", "t", 0, 1, 0)]
+
+
+class Failing:
+    """A connection on which rows cannot be inserted."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def cursor(self):
+        return FailingCursor(self.connection.cursor())
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+
+class FailingCursor:
+    def __init__(self, cursor):
+        self.cursor = cursor
+
+    def executemany(self, statement, values):
+        if statement.startswith("INSERT"):
+            raise sqlite3.OperationalError("disk is full")
+        self.cursor.executemany(statement, values)
+
+    def __getattr__(self, name):
+        return getattr(self.cursor, name)
+
+
+def test_values_of_all_kinds(tmp_path):
+    target = Sqlite(tmp_path)
+    more = {
+        "at": [datetime(2026, 1, 1, tzinfo=UTC)],
+        "all": [[1, 2]],
+        "ok": [True],
+        "raw": [b"x"],
+        'a "name"': [1.5],
+    }
+    target.sink.take(rows(("a", "t", 0, 5, None, 0, "insert", 1), **more), "x", 0)
+    row = target.table().to_pylist()[0]
+    assert row["at"] == "2026-01-01T00:00:00+00:00"
+    assert json.loads(row["all"]) == [1, 2]
+    assert (row["ok"], row["raw"], row['a "name"']) == (1, b"x", 1.5)
+
+
+def test_names_of_tables():
+    with pytest.raises(ValueError, match="made of letters, digits and _"):
+        SqlTable(lambda: None, "windows; DROP TABLE x")
+
+
+# ---- on Spark ----
+
+QUERIES = [
+    mt.sliding("2s", every="1s").agg(top=mt.max("mf01"), name="power"),
+    mt.count_tumbling(150).agg(n=mt.count(), name="counted"),
+]
+
+
+def test_a_stream_into_both_equals_the_batch(spark, tmp_path):
+    how = {"seconds": 9, "machines": 2, "seed": 2, "delay": "6s"}
+    records = replay(spark, "factory", speed=None, per_batch="4s", **how)
+    # A watermark below the delay of records, so that windows are updated.
+    windows = window_aggregate(
+        records, QUERIES, time="ts", key="machine", watermark="500ms", lateness="10s", buckets=2
+    )
+    sinks = [Parquet(tmp_path), Sqlite(tmp_path)]
+    changes = []
+
+    def write(batch, number):
+        batch.persist()
+        changes.extend(row.change for row in batch.select("change").collect())
+        for target in sinks:
+            for _ in range(2):
+                target.sink(batch, number)
+        batch.unpersist()
+
+    query = (
+        windows.writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tmp_path / "state"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(100)
+    assert "update" in changes
+    batch = replay(spark, "factory", streaming=False, **how)
+    whole = fold(window_aggregate(batch, QUERIES, time="ts", key="machine", buckets=2)).toArrow()
+    expected = {(r["machine"], r["query"], r["window_end"], r["top"], r["n"]) for r in whole.to_pylist()}
+    for target in sinks:
+        got = {
+            (r["machine"], r["query"], moment(r["window_end"]), r["top"], r["n"])
+            for r in target.table().to_pylist()
+        }
+        assert len(got) > 20
+        assert got <= expected
+
+
+def moment(value):
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def test_a_batch_of_no_stream_is_refused(spark, tmp_path):
+    with pytest.raises(RuntimeError, match="no micro-batch: give the table to writeStream"):
+        ParquetTable(tmp_path)(spark.range(1), 0)
