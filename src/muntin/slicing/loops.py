@@ -10,10 +10,11 @@ from typing import Any
 
 def disordered(times: Any) -> bool:
     """Tell whether a record has a time less than that of the one before; stops where one has."""
-    for begin in range(1, len(times), 1024):
+    for begin in range(0, len(times) - 1, 4096):
+        block = times[begin : begin + 4097]
         count = 0
-        for i in range(begin, min(begin + 1024, len(times))):
-            count += times[i] < times[i - 1]
+        for i in range(len(block) - 1):
+            count += block[i + 1] < block[i]
         if count:
             return True
     return False

@@ -135,7 +135,7 @@ class StreamSlicer:
         times = stretch.times
         if len(edges) == 1:
             return self._whole(stretch, edges, fields)
-        if len(edges) * 64 < len(times):
+        if len(edges) * 256 < len(times):
             begins = np.searchsorted(times, edges[1:])
         else:
             begins = np.empty(len(edges) - 1, np.int64)
