@@ -20,11 +20,11 @@ import muntin as mt
 from muntin.spark import fold, window_aggregate
 from tests.aggregates import SumOfSquares, Union
 from tests.oracle import agrees
-from tests.spark.conftest import ROOT
 from tests.spark.test_workers import SparkOracle, check_rows, told
 from tests.windows_oracle import Record, Row, Spec
 from tests.workloads import query_of
 
+ROOT = Path(__file__).parent.parent.parent
 BASE = 1_700_000_000_000  # milliseconds
 
 MERGED = [

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from muntin.slicing.fields import ABSENT
@@ -96,9 +97,11 @@ def encode(value: Any) -> Any:
         return {"timedelta": [value.days, value.seconds, value.microseconds]}
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
         return encode(value.item())
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return {"array": [value.dtype.str, list(value.shape), base64.b64encode(value.tobytes()).decode()]}
     raise SnapshotError(
         f"a state holds a {type(value).__name__}, which a snapshot cannot keep; it keeps numbers, texts, "
-        "bytes, decimals, dates and times, and tuples, lists, sets and dicts of them."
+        "bytes, decimals, dates and times, arrays of numbers, and tuples, lists, sets and dicts of them."
     )
 
 
@@ -112,7 +115,13 @@ def decode(value: Any) -> Any:
     return _DECODERS[name](content)
 
 
+def _array(content: tuple[str, list[int], str]) -> Any:
+    kind, shape, data = content
+    return np.frombuffer(base64.b64decode(data), kind).reshape(shape).copy()
+
+
 _DECODERS: dict[str, Any] = {
+    "array": _array,
     "float": float.fromhex,
     "absent": lambda _: ABSENT,
     "dict": lambda pairs: {decode(k): decode(v) for k, v in pairs},

@@ -23,6 +23,7 @@ from muntin.slicing.store import AggregateStore
 from muntin.windows.base import Query
 
 HEAD = "head"
+_PARTS = 16  # of the grid, within the length of its longest window: each is read by a call of its own
 _IN_HEAD = ("time", "answers")  # tables without rows, which only say types
 
 
@@ -34,7 +35,7 @@ def dump_parts(
     tables = snapshot.engine_tables(engine, keys)
     if engine.slices.grid is not None:
         del tables["grid"]
-        tables |= _by_slice(engine.slices.grid)
+        tables |= _by_time(engine.slices.grid, _span(engine))
     in_head = {name: tables.pop(name) for name in _IN_HEAD}
     in_head["types"] = pa.schema(list(engine.types.items())).empty_table()
     parts = {name: pack({}, {"part": table}) for name, table in tables.items()}
@@ -47,17 +48,23 @@ def dump_parts(
     return {HEAD: pack(head, in_head), **parts}
 
 
-def _by_slice(grid: AggregateStore) -> dict[str, pa.Table]:
-    """Return the cells of a grid, a table for each slice."""
+def _by_time(grid: AggregateStore, span: int) -> dict[str, pa.Table]:
+    """Return the cells of a grid, a table for each stretch of time."""
     cells = snapshot.dump_store(grid)
     order = np.lexsort((grid.column("code"), grid.column("start")))
-    starts = grid.column("start")[order]
-    begins = np.flatnonzero(np.append(True, starts[1:] != starts[:-1])) if len(starts) else starts
-    bounds = np.append(begins, len(starts)).tolist()
+    blocks = grid.column("start")[order] // span
+    begins = np.flatnonzero(np.append(True, blocks[1:] != blocks[:-1])) if len(blocks) else blocks
+    bounds = np.append(begins, len(blocks)).tolist()
     found = {}
     for begin, end in itertools.pairwise(bounds):
-        found[f"grid {starts[begin]}"] = cells.take(pa.array(order[begin:end]))  # the same bytes each time
+        found[f"grid {blocks[begin]}"] = cells.take(pa.array(order[begin:end]))  # the same bytes each time
     return found
+
+
+def _span(engine: MicroBatchEngine) -> int:
+    """Return how much time a part of the grid covers: so little that few are written, and few are there."""
+    longest: int = max(planned.window.length for planned in engine.plan.of_family("grid"))
+    return 1 << max(0, longest // _PARTS - 1).bit_length()
 
 
 def _digest(part: bytes) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from muntin.slicing.workload import merges_ahead
@@ -21,7 +22,7 @@ from muntin.windows.base import Query
 from muntin.windows.durations import Clock, Duration
 
 METRICS = "muntin"  # the name under which a streaming query's progress has what was observed
-_BUCKETS_PER_CORE = 4  # so that an uneven spread over cores stays small
+_BUCKETS_EACH = 4
 
 
 def window_aggregate(
@@ -45,21 +46,53 @@ def window_aggregate(
     write the stream in append mode, and `fold` what was written. How many records were too late is in the
     progress of the streaming query, under `observedMetrics["muntin"]`.
 
-    Keys are spread over so many `buckets` (four per core, if it is not given), each with one engine for all
-    its keys. A checkpoint holds to their number. `tie` names a column that settles the order of equal times.
+    Keys are spread over so many `buckets`, each with one engine for all its keys: by default four per core,
+    in a stream four per shuffle partition and at most 64. A checkpoint holds to their number. `tie` names a
+    column that settles the order of equal times.
+
+    >>> import muntin as mt
+    >>> records = [("a", 1, 1.0), ("a", 4, 2.0), ("b", 3, 4.0)]
+    >>> df = spark.createDataFrame(records, "car string, at long, v double")
+    >>> out = window_aggregate(df, mt.tumbling(10).agg(total=mt.sum("v")), time="at", key="car")
+    >>> out.orderBy("car").select("car", "window_start", "window_end", "total").show()
+    +---+------------+----------+-----+
+    |car|window_start|window_end|total|
+    +---+------------+----------+-----+
+    |  a|           0|        10|  3.0|
+    |  b|           0|        10|  4.0|
+    +---+------------+----------+-----+
+    <BLANKLINE>
     """
-    types = {field.name: field.type for field in to_arrow_schema(df.schema, timezone="UTC")}
     if buckets is None:
-        buckets = _BUCKETS_PER_CORE * df.sparkSession.sparkContext.defaultParallelism
+        buckets = _default_buckets(df)
     if not isinstance(buckets, int) or buckets < 1:
         raise ValueError(f"buckets is a number of at least 1, not {buckets!r}.")
-    job = make_job(queries, types, time=time, key=key, tie=tie, lateness=lateness, buckets=buckets)
+    job = make_job(
+        queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
+    )
     job = replace(
         job,
         buckets=buckets if job.keys else 1,
         ahead=all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values()),
     )
     return _stream(df, job, watermark) if df.isStreaming else _batch(df, job)
+
+
+def _default_buckets(df: DataFrame) -> int:
+    """Return several buckets per core, or per partition of state: an uneven spread then matters little.
+
+    Cores come and go. A stream must find its state again, so it goes by what is set for the session.
+    """
+    if df.isStreaming:
+        return min(_BUCKETS_EACH * int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1), 64)
+    return _BUCKETS_EACH * df.sparkSession.sparkContext.defaultParallelism
+
+
+def _type_of(df: DataFrame, name: str) -> pa.DataType:
+    if name not in df.columns:
+        have = ", ".join(repr(n) for n in df.columns)
+        raise KeyError(f"the DataFrame has no column {name!r}; it has {have}.")
+    return to_arrow_type(df.schema[name].dataType, timezone="UTC")
 
 
 def _batch(df: DataFrame, job: Job) -> DataFrame:

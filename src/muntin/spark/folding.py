@@ -11,6 +11,13 @@ def fold(df: DataFrame) -> DataFrame:
 
     `df` holds rows that `window_aggregate` gave, of one micro-batch or of many, in any order: read back from
     a sink, say. Columns and their order stay.
+
+    >>> schema = "query string, window_start long, window_end long, window_id long, revision long, "
+    >>> schema += "change string, n long"
+    >>> told = [("q", 0, 5, None, 0, "insert", 2), ("q", 0, 5, None, 1, "update", 3)]
+    >>> told += [("q", 7, 9, None, 0, "insert", 1), ("q", 7, 9, None, 1, "retract", None)]
+    >>> [(row.window_start, row.n) for row in fold(spark.createDataFrame(told, schema)).collect()]
+    [(0, 3)]
     """
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
@@ -19,9 +26,8 @@ def fold(df: DataFrame) -> DataFrame:
     names = [_quoted(name) for name in df.columns]
     keys = names[: df.columns.index("query")]
     # A window with a number is told apart by it, wherever its bounds are; others by their bounds.
-    bounds = [
-        sf.when(sf.col("window_id").isNull(), sf.col(n)).alias(n) for n in ("window_start", "window_end")
-    ]
+    unnumbered = sf.col("window_id").isNull()
+    bounds = [sf.when(unnumbered, sf.col(name)) for name in ("window_start", "window_end")]
     identity = [*(sf.col(name) for name in keys), sf.col("query"), sf.col("window_id"), *bounds]
     last = sf.max_by(sf.struct(*names), "revision").alias("last")
     folded = df.groupBy(*(c.alias(f"identity {k}") for k, c in enumerate(identity))).agg(last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,7 @@ class Job:
 
 def make_job(
     queries: Query | Sequence[Query],
-    types: Mapping[str, pa.DataType],
+    type_of: Callable[[str], pa.DataType],
     *,
     time: str,
     key: str | Sequence[str] | None,
@@ -100,12 +100,7 @@ def make_job(
 ) -> Job:
     """Check the arguments as the embedded engine does; return the job."""
     operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
-    names = operator._input_names()
-    for name in names:
-        if name not in types:
-            have = ", ".join(repr(n) for n in types)
-            raise KeyError(f"the DataFrame has no column {name!r}; it has {have}.")
-    read = {name: types[name] for name in names}
+    read = {name: type_of(name) for name in operator._input_names()}
     intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
     lateness_ticks = operator._lateness.ticks(intake.clock_of(read[time]), "lateness")
     keys = tuple(operator._keys.names)
