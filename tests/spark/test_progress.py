@@ -60,7 +60,7 @@ def progress(spark, tmp_path_factory):
         )
         query.awaitTermination(100)
         deadline = time.monotonic() + 60  # Spark tells a moment later
-        while sum(batch.rows for batch in called if batch.query == "counted") < 800 and time.monotonic() < deadline:
+        while sum(b.rows for b in called if b.query == "counted") < 800 and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
         spark.streams.removeListener(listener)
