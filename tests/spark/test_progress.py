@@ -60,7 +60,7 @@ def progress(spark, tmp_path_factory):
         )
         query.awaitTermination(100)
         deadline = time.monotonic() + 60  # Spark tells a moment later
-        while sum(batch.rows for batch in called) < 800 and time.monotonic() < deadline:
+        while sum(b.rows for b in called if b.query == "counted") < 800 and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
         spark.streams.removeListener(listener)
@@ -69,9 +69,9 @@ def progress(spark, tmp_path_factory):
 
 
 def test_metrics_of_a_query(progress):
-    batches = [batch for batch in progress.batches if batch.rows]
+    # Spark may tell of the last micro-batch of an earlier test as well.
+    batches = [batch for batch in progress.batches if batch.rows and batch.query == "counted"]
     assert sum(batch.rows for batch in batches) == 800
-    assert {batch.query for batch in batches} == {"counted"}
     assert all(batch.rows_per_second > 0 and batch.seconds > 0 for batch in batches)
     assert batches[-1].state_rows > 0
     assert batches[-1].state_bytes > 0
@@ -98,7 +98,8 @@ def test_nothing_yet():
 def test_plot(progress):
     figure = progress.plot()
     assert [axes.get_ylabel() for axes in figure.axes] == ["rows a second", "state, MB", "watermark lag, s"]
-    assert all(len(axes.lines[0].get_xdata()) == len(progress.batches) for axes in figure.axes)
+    for axes in figure.axes:
+        assert sum(len(line.get_xdata()) for line in axes.lines) == len(progress.batches)
 
 
 def test_failures_are_kept(spark, tmp_path):

@@ -115,6 +115,10 @@ def run(
                 for stream in streams:  # one by one: what runs is stopped even if the next does not start
                     one = _start(spark, stream, out / "demo", Path(state), seconds, played_in)
                     running.append(one)
+                    with console.status(f"Starting {stream.name}"):
+                        _await_first_batch(one, interrupted)
+                    if interrupted.is_set():
+                        break
                 _watch(console, running, progress, interrupted, seconds)
             finally:
                 for one in running:
@@ -170,6 +174,12 @@ def _start(
     )
     end = Arrivals(GENERATORS[stream.source](**how), delay=DELAY).length + 1
     return Running(stream, query, table, end)
+
+
+def _await_first_batch(one: Running, interrupted: threading.Event) -> None:
+    """Let a stream's processes start before those of the next: Spark gives each 10 s to report back."""
+    while one.query.isActive and one.query.lastProgress is None and not interrupted.wait(0.1):
+        pass
 
 
 def _watch(
