@@ -41,7 +41,7 @@ def row_order(emission: Emission) -> Places | None:
     end, start, query = (joined(parts) for parts in (emission.end, emission.start, emission.query))
     number = _filled(emission.id, emission.query, NEVER)
     change = _filled(emission.change, emission.query, INSERT)
-    if number is None and change is None:
+    if number is None and (change is None or not change.any()):
         order = _by_end(end, start, query)
         if order is not None:
             return order
@@ -55,17 +55,16 @@ def row_order(emission: Emission) -> Places | None:
 def _by_end(end: Places, start: Places, query: Places) -> Places | None:
     """Return the order of many rows whose ends lie close together, without comparing them; else None.
 
-    Where all windows of a query have the same length, the longer ones start earlier if they end together.
+    Longer windows start earlier if they end together, so those of one length and query go in blocks.
     """
     low, high, length = int(end.min()), int(end.max()), end - start
     if len(end) < _MANY or high - low > 16 * len(end):
         return None
-    begins = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
-    stops = np.append(begins[1:], len(query))
-    lengths, numbers = length[begins], query[begins]
-    if len(set(numbers.tolist())) < len(numbers) or (np.repeat(lengths, stops - begins) != length).any():
+    begins = np.flatnonzero(np.append(True, (query[1:] != query[:-1]) | (length[1:] != length[:-1])))
+    if 8 * len(begins) > len(end):
         return None
-    blocks = np.lexsort((numbers, -lengths))
+    stops = np.append(begins[1:], len(query))
+    blocks = np.lexsort((query[begins], -length[begins]))
     order, counts = np.empty(len(end), np.int64), np.zeros(high - low + 3, np.int32)
     loops.run("order_by_end", end, begins[blocks], stops[blocks], low, counts, order)
     return order

@@ -121,13 +121,13 @@ class AggregateStore:
         Returns the cells where that was not at the end, so that an order of records may be lost; with
         `tied`, equal times count as that, too.
         """
+        if gap is None and self._follow(panes):
+            return self._append(panes)
         self._reserve(len(panes), int(panes.code.max()) + 1 if len(panes) else 0)
         at, blank = np.empty(len(panes), np.int64), np.empty(len(panes), bool)
         behind = np.empty(len(panes), bool)
         kept = gone = np.empty(0, np.int64)
         own = [self._columns[name] for name in _COLUMNS[:6]]
-        if gap is None and self._follow(panes):
-            return self._append(panes)
         if gap is None:
             outcome = loops.run(
                 "find_cells",
@@ -161,21 +161,27 @@ class AggregateStore:
 
     def _follow(self, panes: Panes) -> bool:
         """Tell whether panes are new slices of a single key, one after the other."""
-        if not len(panes) or not self.by_time() or len(self._latest) > 1:
+        if not len(panes) or not self.by_time() or len(self._latest) > 1 or panes.code.any():
             return False
         after = not self.count or self._columns["start"][self.count - 1] < panes.start[0]
         return bool(after and (panes.start[1:] > panes.start[:-1]).all())
 
     def _append(self, panes: Panes) -> Places:
-        """Put panes that follow all cells behind them."""
-        first, self.count = self.count, self.count + len(panes)
-        for name in ("code", "start", "first", "last", "rows"):
-            self._columns[name][first : self.count] = getattr(panes, name)
-        self._columns["fresh"][first : self.count] = panes.rows
-        self._columns["older"][first : self.count] = np.arange(first - 1, self.count - 1)
-        self._latest[0] = self.count - 1
-        for number in self.fields:
-            self._states[number][first : self.count] = panes.states[number]
+        """Put panes that follow all cells behind them; the first ones become the cells, without a copy."""
+        first, count = self.count, self.count + len(panes)
+        new = {name: getattr(panes, name) for name in ("code", "start", "first", "last", "rows")}
+        new |= {"fresh": panes.rows.copy(), "older": np.arange(first - 1, count - 1)}
+        if first:
+            self._reserve(len(panes), 1)
+            for name, column in new.items():
+                self._columns[name][first:count] = column
+            for number in self.fields:
+                self._states[number][first:count] = panes.states[number]
+        else:
+            self._columns = new
+            found = {number: panes.states[number] for number in self.fields}
+            self._states = {n: s.copy() if s is panes.rows else s for n, s in found.items()}
+        self.count, self._latest[0] = count, count - 1
         self._changed()
         self.folds.touch(np.arange(first, self.count), panes.code, panes.start, self.count, between=False)
         return np.empty(0, np.int64)
