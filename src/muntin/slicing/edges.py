@@ -89,20 +89,21 @@ class EdgeGrid:
         k = (np.maximum(low, self._origins) - self._phases) // self._periods + 1
         counts = np.maximum((high - self._phases) // self._periods + 1 - k, 0)
         if float(counts.sum(dtype=float)) > 2 * len(times) + 1024:
-            return distinct(self.floors(times))
-        offsets = np.cumsum(counts) - counts
-        k = np.repeat(k - offsets, counts) + np.arange(int(counts.sum()))
-        edges = k * np.repeat(self._periods, counts) + np.repeat(self._phases, counts)
-        return np.concatenate([[first], distinct(edges)])
+            return distinct(np.sort(self.floors(times)))
+        edges = np.empty(int(counts.sum()) + 1, np.int64)
+        edges[0] = first
+        loops.run("list_edges", k, counts, self._periods, self._phases, edges)
+        edges.sort()
+        return distinct(edges)
 
     def count_between(self, low: int, high: int) -> float:
         """Return how many edges there are from low to high, those of several progressions counted apart."""
         return float(((high - low) / self._periods).sum())
 
 
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the values, ascending, once each: several times as fast as numpy.unique."""
-    values = np.sort(values)
+def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return ascending values once each: with numpy.sort, several times as fast as numpy.unique."""
+    values = ascending
     kept = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=kept[1:])
     return values[kept]

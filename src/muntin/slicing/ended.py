@@ -14,6 +14,7 @@ from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
 _HANDFUL = 32  # windows
+_AT_HAND = 1 << 14  # cells that fit into fast memory
 
 
 def next_end(grid: Grid, watermark: int) -> int:
@@ -46,12 +47,15 @@ def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]
     grids = [((p.number, first, last), p.window) for p, first, last in ranges]
     told = [(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids]
     query, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
+    span = max(1, int(ordered.start[-1] - ordered.start[0]) * _AT_HAND // len(ordered))
     held = loops.run(
         "list_windows",
-        *(np.array(told), ordered.start, cells.shift, cells.table, query, start, end_, low, high),
+        *(np.array(told), np.empty((len(told), 4), np.int64), span),
+        *(ordered.start, cells.shift, cells.table, query, start, end_, low, high),
     )
-    code = filled(held, int(ordered.code[0]))
-    return Rows(query[:held], code, start[:held], end_[:held], None, None, low[:held], high[:held])
+    code = np.broadcast_to(ordered.code[0], count)  # takes no room
+    rows = Rows(query, code, start, end_, None, None, low, high)
+    return rows if held == count else rows.take((high > low).nonzero()[0])
 
 
 def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:

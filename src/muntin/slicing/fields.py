@@ -310,6 +310,8 @@ class CompiledField(FieldPartials):
         lost = largest * 2.0**-98
         if not np.isfinite(lost):  # no difference is taken across non-finite values
             doubtful = before >= 0
+        elif out[:, 0].min() * 1e-13 >= lost:  # most often: all are positive
+            return None
         else:
             doubtful = (np.abs(out[:, 0]) * 1e-13 < lost) & (before >= 0)
         return doubtful if doubtful.any() else None
@@ -346,11 +348,11 @@ class CompiledField(FieldPartials):
     def components(self, states: States, *, floats: bool) -> list[NDArray[Any]]:
         """Return each component of the part as a column."""
         assert self.part is not None
-        scalars = self.scalars(states)
+        scalars = self.scalar_views(states)
         read = (self.part.read_float if floats else None) or self.part.read
         columns = [scalars[begin:end] for begin, end in self.part.spans()]
         if read is None:
-            return [column[0] for column in columns]
+            return [np.ascontiguousarray(column[0]) for column in columns]
         return [_READS[read](*column) for column in columns]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
@@ -500,7 +502,8 @@ _REDUCTIONS: dict[tuple[str, ...], Callable[[Values, Places, States], None]] = {
 
 def _join_compensated(head: NDArray[Any], rest: NDArray[Any]) -> NDArray[Any]:
     total = head + rest
-    return np.where(np.isnan(total), head, total)
+    lost = np.isnan(total)
+    return np.where(lost, head, total) if lost.any() else total
 
 
 def _join_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:

@@ -115,7 +115,8 @@ class Prefixes:
             self._prefixes = grown
         places = np.arange(store.count) if ordered.places is None else ordered.places
         self._made[places[self.since.changed(ordered)]] = False
-        if ordered.code[0] == ordered.code[-1]:
+        one_key = ordered.code[0] == ordered.code[-1]
+        if one_key:
             wanted = places[: int(high.max())]
         else:
             ends = np.zeros(int(ordered.code.max()) + 1, np.int64)
@@ -125,8 +126,9 @@ class Prefixes:
         new = wanted if unmade.all() else wanted[unmade]
         combines = self.partials.scan(store.states(number), older, new, self._prefixes)
         self._made[new] = True
-        before = older[places[low]]
-        out = self.partials.between(self._prefixes, places[high - 1], before)
+        by_time = one_key and ordered.places is None
+        before, newest = (low - 1, high - 1) if by_time else (older[places[low]], places[high - 1])
+        out = self.partials.between(self._prefixes, newest, before)
         combines += int(np.count_nonzero(before >= 0))
         self._largest = max(self._largest, self.partials.largest(self._prefixes, new))
         doubtful = self.partials.doubtful(self._largest, out, before)

@@ -207,8 +207,21 @@ def place(edges: Any, shift: int, table: Any, t: int) -> Any:
     return k
 
 
+def list_edges(k: Any, counts: Any, periods: Any, phases: Any, edges: Any) -> None:
+    """Write the edges of progressions, from their k-th on, behind the first place."""
+    at = 1
+    for p in range(len(k)):
+        edge = k[p] * periods[p] + phases[p]
+        for _ in range(counts[p]):
+            edges[at] = edge
+            edge += periods[p]
+            at += 1
+
+
 def list_windows(
     grids: Any,
+    state: Any,
+    span: int,
     cells: Any,
     shift: int,
     table: Any,
@@ -218,42 +231,68 @@ def list_windows(
     low: Any,
     high: Any,
 ) -> int:
-    """Write the windows that hold cells, and which; return how many there are.
+    """Write all windows of grids, and which cells they hold; return how many hold some.
 
     Each grid has its query, the first and last window, how many windows begin at one start, the period and
     offset of starts, the pitch of ends and the first end. `table` says where to look for a time among cells.
+    Goes on by `span` of time for all grids in turn, so that the cells to look at are still at hand. `state`
+    has for each grid the next window, where its rows go, the last end and the first cell at or past it.
     """
-    count = 0
+    row = 0
+    least = 2**62
     for g in range(len(grids)):
         number, first, last, steps, period, offset, pitch, first_end = grids[g]
-        reached = (first if steps == 1 else first // steps) * period + offset
-        past = place(cells, shift, table, reached)
-        for k in range(first, last + 1):
-            begin = (k if steps == 1 else k // steps) * period + offset
-            at = past if begin == reached else place(cells, shift, table, begin)  # where the last one ended
-            reached = k * pitch + first_end
-            past = place(cells, shift, table, reached)
-            if past > at:
-                query[count], start[count], end[count] = number, begin, reached
-                low[count], high[count] = at, past
-                count += 1
-    return count
+        begin = (first if steps == 1 else first // steps) * period + offset
+        state[g] = (first, row, begin, place(cells, shift, table, begin))
+        row += last - first + 1
+        least = min(least, first * pitch + first_end)
+    held = 0
+    while least < 2**62:
+        limit = least + span
+        least = 2**62
+        for g in range(len(grids)):
+            number, first, last, steps, period, offset, pitch, first_end = grids[g]
+            k, row, reached, past = state[g]
+            while k <= last and k * pitch + first_end <= limit:
+                begin = (k if steps == 1 else k // steps) * period + offset
+                at = past if begin == reached else place(cells, shift, table, begin)
+                reached = k * pitch + first_end
+                past = place(cells, shift, table, reached)
+                query[row], start[row], end[row], low[row], high[row] = number, begin, reached, at, past
+                held += past > at
+                row += 1
+                k += 1
+            state[g] = (k, row, reached, past)
+            if k <= last:
+                least = min(least, k * pitch + first_end)
+    return held
 
 
-def order_by_end(end: Any, begins: Any, stops: Any, low: int, counts: Any, order: Any) -> None:
-    """Write the rows of blocks by end, equal ones in the order of the blocks.
+def order_by_end(end: Any, begins: Any, stops: Any, low: int, shift: int, counts: Any, order: Any) -> bool:
+    """Write the rows of blocks by end, equal ones in the order of the blocks; False if that would take long.
 
-    `counts` has a zero for each end from low on, and two more.
+    `counts` has a zero for each stretch of 2^shift ticks from low on, and two more: rows are put into
+    stretches, of which there are about as many as rows, then each stretch is put in order.
     """
     for i in range(len(end)):
-        counts[end[i] - low + 2] += 1
+        counts[((end[i] - low) >> shift) + 2] += 1
     for k in range(2, len(counts)):
+        if shift > 0 and counts[k] > 64:
+            return False
         counts[k] += counts[k - 1]
     for b in range(len(begins)):
         for i in range(begins[b], stops[b]):
-            k = end[i] - low + 1
+            k = ((end[i] - low) >> shift) + 1
             order[counts[k]] = i
             counts[k] += 1
+    for k in range(1, len(counts) - 1 if shift > 0 else 0):
+        for j in range(counts[k - 1] + 1, counts[k]):
+            row = order[j]
+            while j > counts[k - 1] and end[order[j - 1]] > end[row]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = row
+    return True
 
 
 def find_cells(
@@ -444,6 +483,7 @@ _PLAIN = {
         cut_dense,
         cut_sparse,
         place,
+        list_edges,
         list_windows,
         order_by_end,
         find_cells,

@@ -58,16 +58,18 @@ def _by_end(end: Places, start: Places, query: Places) -> Places | None:
     Longer windows start earlier if they end together, so those of one length and query go in blocks.
     """
     low, high, length = int(end.min()), int(end.max()), end - start
-    if len(end) < _MANY or high - low > 16 * len(end):
+    if len(end) < _MANY:
         return None
     begins = np.flatnonzero(np.append(True, (query[1:] != query[:-1]) | (length[1:] != length[:-1])))
     if 8 * len(begins) > len(end):
         return None
     stops = np.append(begins[1:], len(query))
     blocks = np.lexsort((query[begins], -length[begins]))
-    order, counts = np.empty(len(end), np.int64), np.zeros(high - low + 3, np.int32)
-    loops.run("order_by_end", end, begins[blocks], stops[blocks], low, counts, order)
-    return order
+    shift = max(0, (high - low).bit_length() - len(end).bit_length())
+    counts = np.zeros(((high - low) >> shift) + 3, np.int64)
+    order = np.empty(len(end), np.int64)
+    done = loops.run("order_by_end", end, begins[blocks], stops[blocks], low, shift, counts, order)
+    return order if done else None
 
 
 def _sort_key(end: Places, start: Places, query: Places) -> Places | None:
@@ -146,7 +148,8 @@ def in_turn(tables: Sequence[pa.Table]) -> pa.Table:
 
 def coded(indices: NDArray[Any], dictionary: pa.Array) -> pa.Array:
     """Return a dictionary-encoded column of strings."""
-    return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), dictionary, safe=False)
+    places = pa.array(indices.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(places, dictionary, safe=False)
 
 
 def fit(emission: Emission, kind: pa.DataType) -> bool:

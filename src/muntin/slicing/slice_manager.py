@@ -108,10 +108,11 @@ class SliceManager:
         decisions = {}
         for planned in self.plan.queries:
             window, aggregates = planned.query.window, tuple(planned.query.aggregates.values())
-            if (type(window), aggregates) not in known:
+            made = known.get((type(window), aggregates))
+            if made is None:
                 each = (characteristics(window, a, in_order=self.in_order) for a in aggregates)
-                known[type(window), aggregates] = together(map(decide, each))
-            decisions[planned.number] = known[type(window), aggregates]
+                made = known[type(window), aggregates] = together(map(decide, each))
+            decisions[planned.number] = made
         return decisions
 
     def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:

@@ -141,15 +141,16 @@ class StreamSlicer:
             begins = np.empty(len(edges) - 1, np.int64)
             loops.run("bounds", times, edges, begins)
         bounds = np.concatenate([[0], begins, [len(times)]])
-        filled = bounds[1:] > bounds[:-1]
-        bounds = np.append(bounds[:-1][filled], len(times))
+        starts, filled = self._grid_starts(edges), bounds[1:] > bounds[:-1]
+        if not filled.all():
+            starts, bounds = starts[filled], np.append(bounds[:-1][filled], len(times))
         states = {
             number: partials.of_segments(stretch.values[number], bounds)
             for number, partials in fields.items()
         }
         return Panes(
             np.zeros(len(bounds) - 1, np.int64),
-            self._grid_starts(edges)[filled],
+            starts,
             times[bounds[:-1]],
             times[bounds[1:] - 1],
             np.diff(bounds),

@@ -154,8 +154,8 @@ class AggregateStore:
         elif len(at):
             self.folds.touch(at, panes.code, self._columns["start"][at], self.count, between=bool(between))
         if not len(kept):
-            return distinct(at[behind]) if behind.any() else at[:0]
-        touched = distinct(np.concatenate([at[behind], kept]))
+            return distinct(np.sort(at[behind])) if behind.any() else at[:0]
+        touched = distinct(np.sort(np.concatenate([at[behind], kept])))
         alive: Places = touched[self.column("rows")[touched] > 0]
         return alive
 

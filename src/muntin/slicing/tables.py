@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.algebra.aggregate import Aggregate
 from muntin.slicing import intake, output
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan
@@ -42,12 +43,11 @@ class RowTables:
     def plan_answers(self, queries: Iterable[tuple[str, Query]], types: Mapping[str, pa.DataType]) -> None:
         """Find the type of each output column; one name must not have two."""
         found = dict(self.answer_types)
-        seen = set()  # many queries ask for the same
+        asked: dict[tuple[str, Aggregate], str] = {}  # for whom first: many queries ask for the same
         for name, query in queries:
             for column, aggregate in query.aggregates.items():
-                if (column, aggregate) in seen:
+                if asked.setdefault((column, aggregate), name) != name:
                     continue
-                seen.add((column, aggregate))
                 intake.check_types(aggregate, types)
                 kind = intake.answer_type(aggregate, types)
                 if found.get(column) not in (None, kind) and kind is not None:
