@@ -84,9 +84,9 @@ class FoldedRows:
         """Fold the ranges of some rows; those of queries with the same windows only once."""
         rows = self._rows
         whole = len(at) == len(rows)
-        low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
         if rows.by_place:
-            return self._store.states(number)[low]
+            return self._store.states(number)[rows.low if whole else rows.low[at]]
+        low, high, query = (column if whole else column[at] for column in (rows.low, rows.high, rows.query))
         first = {twin for number, twin in self._twins.items() if number in self.queries}
         if len(first) == len(self.queries):
             return self._fold_ranges(number, low, high, query)

@@ -26,11 +26,12 @@ def single_slices(planned: PlannedQuery, store: AggregateStore, seen: int, shown
     """Return windows that are slices: those that end after `seen`, and at `shown` or before."""
     starts, length = store.column("start"), planned.window.length
     if store.by_time():
-        low = np.arange(*starts.searchsorted([seen - length, shown - length], side="right").tolist())
+        first, stop = (int(starts.searchsorted(t - length, "right")) for t in (seen, shown))
+        low, start, code = np.arange(first, stop), starts[first:stop].copy(), np.zeros(stop - first, np.int64)
     else:
         ended = (starts > seen - length) & (starts <= shown - length)
         low = np.arange(store.count) if ended.all() else ended.nonzero()[0]
-    start, code = starts[low], store.column("code")[low]
+        start, code = starts[low], store.column("code")[low]
     query = filled(len(low), planned.number)
     return Rows(query, code, start, start + length, None, None, low, low + 1, by_place=True)
 
