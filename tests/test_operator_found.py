@@ -270,3 +270,10 @@ def test_a_dropped_record_makes_no_empty_windows():
     # 37 is late and lies between windows: it counts for nothing, so none is known to be empty.
     query = spec("q", "sliding", 8, 10, -11, emit_empty=True)
     check(Workload([query], [Advance(79), batch(37, 79), Finish()], policy="manual", lateness=60))
+
+
+def test_a_large_value_that_moves_on_leaves_no_rounding_behind():
+    values = [(10, 0.1), (20, 0.2), (30, 1e12), (31, 0.0), (32, 0.0), (5, 0.0)]
+    calls = [Process([Record(t=t, v=v, w=0, key=(), tie=0)]) for t, v in values]
+    query = spec("q", "count_tumbling", 3, agg=("sum", "v"))
+    check(Workload([query], [*calls, Finish()], policy=0, lateness=1000))

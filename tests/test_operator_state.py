@@ -753,3 +753,14 @@ def test_metrics_go_on_from_a_snapshot():
     for field in dataclasses.fields(before):
         if field.name != "state_bytes":
             assert getattr(after, field.name) == getattr(before, field.name), field.name
+
+
+def test_revisions_of_count_windows_are_forgotten_once_they_are_final():
+    operator = mt.WindowOperator(mt.count_tumbling(2).agg(n=mt.count()), time="ts", watermark=0, lateness=10)
+    for t in range(0, 4000, 20):
+        operator.process({"ts": [t, t + 8]})
+        operator.process({"ts": [t + 4]})
+    engine = operator._engine
+    engine.let_go(operator._keys)
+    assert operator.metrics.windows_emitted > 300
+    assert len(engine.windows.revisions) < 5

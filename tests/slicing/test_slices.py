@@ -107,11 +107,12 @@ def test_few_progressions_and_many_have_the_same_edges():
 
 
 def records(times, values) -> dict:
-    return {"ts": list(times), "v": [float(v) for v in values]}
+    return {"ts": list(times), "v": [float(v) for v in values], "w": [int(v) for v in values]}
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "anew"), [(mt.sum("v"), 1), (mt.count(), 1), (mt.max("v"), 11), (mt.min_count("v"), 1)]
+    ("aggregate", "anew"),
+    [(mt.sum("w"), 1), (mt.count(), 1), (mt.max("v"), 11), (mt.min_count("v"), 1), (mt.sum("v"), 11)],
 )
 def test_a_late_record_moves_one_record_per_slice(monkeypatch, aggregate, anew):
     computed = []

@@ -340,7 +340,10 @@ def _check_fold(spark: SparkSession, files: Files, expected: Expected) -> None:
     got = {
         tuple(row[:6]): row for row in fold(spark.createDataFrame(listed, schema).repartition(2)).collect()
     }
-    assert fold(spark.createDataFrame(listed, schema)).columns == list(kinds)
+    rows = spark.createDataFrame(listed, schema)
+    assert fold(rows).columns == list(kinds)
+    with pytest.raises(ValueError, match="in their order"):
+        fold(rows.select(*rows.columns[1:], rows.columns[0]))  # as partitionBy() writes a table
     last: dict[tuple, Row] = {}
     for row in rows:
         window = row.id if row.id is not None else (row.start, row.end)

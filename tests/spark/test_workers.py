@@ -6,8 +6,10 @@ cases take seconds. Each step of a stream restores its engines from the state, a
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +71,7 @@ def with_buckets(batch: pa.Table, job: Job) -> list[pa.RecordBatch]:
     keys = (
         zip(*(batch[name].to_pylist() for name in job.keys), strict=True) if job.keys else [()] * len(batch)
     )
-    buckets = [hash(str(key)) % job.buckets for key in keys]
+    buckets = [zlib.crc32(str(key).encode()) % job.buckets for key in keys]
     return batch.append_column(BUCKET, pa.array(buckets, pa.int32())).to_batches(max_chunksize=7)
 
 
@@ -415,3 +417,50 @@ def test_partials_that_are_rows() -> None:
     stream.micro_batch(_batch(1001, 1011), 0)
     rows = stream.micro_batch(_batch(1012, 1031), 1020)
     assert [(row.start, row.values["x"]) for row in rows] == [(990, 1), (1000, 1)]
+
+
+def test_a_query_that_comes_with_another_delay_reports_no_window_that_it_has_not_seen_whole() -> None:
+    old = mt.tumbling(10).agg(n=mt.count(), name="q")
+    new = mt.tumbling(5).agg(n=mt.count(), s=mt.sum("v"), name="r")
+    stream = _stream_of(old)
+    stream.job = dataclasses.replace(stream.job, delay=50)
+    stream.micro_batch(_batch(1001, 1041, 1047, 1048, 1050), 0)
+    stream.job = dataclasses.replace(_stream_of(old, new).job, delay=5)
+    stream.micro_batch(_batch(1044, 1051), 1000)
+    rows = stream.micro_batch(None, 1070)
+    assert [row.start for row in rows if row.query == "r"] == []
+
+
+class Tally(mt.Aggregate):
+    """How often each value occurred: a state that no snapshot keeps."""
+
+    commutative = True
+
+    def lift(v):
+        return collections.Counter([v])
+
+    def combine(a, b):
+        return a + b
+
+    def lower(a):
+        return max(a.values())
+
+
+def test_states_of_any_kind_are_not_sent() -> None:
+    assert _stream_of(mt.tumbling(10).agg(x=Tally("v"))).job.own_objects()
+    assert not _stream_of(mt.tumbling(10).agg(x=mt.sum("v"))).job.own_objects()
+
+
+def test_own_aggregates_of_two_types_under_one_name() -> None:
+    class Text(mt.Aggregate):
+        commutative = True
+
+        def combine(a, b):
+            return a + b
+
+        def lower(a):
+            return str(a)
+
+    job = _stream_of(mt.tumbling(10).agg(x=Tally("v")), mt.tumbling(5).agg(x=Text("v"))).job
+    with pytest.raises(TypeError, match="column 'x' would be int64 for one query and string for 'q1'"):
+        job.output_schema()

@@ -174,7 +174,9 @@ class CompiledField(FieldPartials):
         self.part = part
         self.nullable = nullable
         self.invertible = invertible
-        self.removal = "invert" if invertible else "if extreme" if extreme else "recompute"
+        # A float sum that a large value has left would keep the rounding that it came with.
+        exact = invertible and part is not None and set(part.fields) == {"i8"}
+        self.removal = "invert" if exact else "if extreme" if extreme else "recompute"
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
@@ -316,13 +318,10 @@ class CompiledField(FieldPartials):
             doubtful = (np.abs(out[:, 0]) * 1e-13 < lost) & (before >= 0)
         return doubtful if doubtful.any() else None
 
-    def without(self, states: States, gone: States) -> tuple[States, NDArray[np.bool_]]:
-        """Return partials without those of records that leave, and which are too inexact to be used."""
-        count = len(states)
-        both, places = np.concatenate([states, gone]), np.arange(count)
-        out = self.between(both, places, places + count)
-        doubtful = self.doubtful(self.largest(both, np.arange(2 * count)), out, places)
-        return out, np.zeros(count, bool) if doubtful is None else doubtful
+    def without(self, states: States, gone: States) -> States:
+        """Return partials without those of records that leave."""
+        places = np.arange(len(states))
+        return self.between(np.concatenate([states, gone]), places, places + len(states))
 
     def selected(self, states: States, gone: States) -> NDArray[np.bool_]:
         """Return which partials select a record among those that leave."""

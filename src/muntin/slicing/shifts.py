@@ -1,7 +1,7 @@
 """Slices of count windows in view, as records out of order push others to the next slices.
 
 A record that comes late takes a position, and the last record of each later slice moves on to the next one.
-Aggregates with an inverse subtract it; those that select are computed anew only if it was the one selected.
+Counts and sums of integers subtract it; what selects is computed anew only if it was the one selected.
 """
 
 from __future__ import annotations
@@ -90,10 +90,9 @@ class Shift:
         if len(at):
             left, gone = self._left_from(), partials.of_segments(values.take(at), bounds)
             if partials.removal == "invert":
-                states[left], doubtful = partials.without(states[left], gone)
+                states[left] = partials.without(states[left], gone)
             else:
-                doubtful = partials.selected(states[left], gone)
-            anew[left[doubtful]] = True
+                anew[left[partials.selected(states[left], gone)]] = True
         at, bounds = self._entering
         come = partials.of_segments(values.take(at), bounds)
         partials.merge(states, np.arange(len(states)), np.zeros(len(states), bool), come)

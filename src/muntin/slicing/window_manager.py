@@ -370,10 +370,14 @@ class WindowManager:
     def let_go(self, watermark: int) -> None:
         """Forget revisions of windows that can change no more."""
         reach = watermark - self.lateness
-        counts = {planned.number for planned in self.plan.of_family("count")}
+        counts = {planned.number: planned for planned in self.plan.of_family("count")}
         alive = {planned.number for planned in self.plan.queries}
-        self.revisions = {
-            identity: revision
-            for identity, revision in self.revisions.items()
-            if identity[0] in alive and (identity[0] in counts or identity[3] >= reach)
-        }
+
+        def may_change(identity: tuple[int, ...]) -> bool:
+            if identity[0] not in counts:
+                return identity[3] >= reach
+            planned = counts[identity[0]]
+            settled: int = self.slices.counts[planned.origin].seen[identity[1]]
+            return bool(end(planned.window, identity[2]) > settled)
+
+        self.revisions = {i: r for i, r in self.revisions.items() if i[0] in alive and may_change(i)}

@@ -70,11 +70,8 @@ def window_aggregate(
     job = make_job(
         queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
     )
-    job = replace(
-        job,
-        buckets=buckets if job.keys else 1,
-        ahead=all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values()),
-    )
+    ahead = all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values())
+    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead and not job.own_objects())
     return _stream(df, job, watermark) if df.isStreaming else _batch(df, job)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from muntin.slicing.output import FIXED
+
 
 def fold(df: DataFrame) -> DataFrame:
     """Keep the highest revision of each window of a batch DataFrame, and drop what was retracted.
@@ -21,10 +23,15 @@ def fold(df: DataFrame) -> DataFrame:
     """
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
-    if "query" not in df.columns:
-        raise KeyError("fold() takes rows that window_aggregate gave; there is no column 'query'.")
     names = [_quoted(name) for name in df.columns]
-    keys = names[: df.columns.index("query")]
+    at = df.columns.index("query") if "query" in df.columns else 0
+    if tuple(df.columns[at : at + len(FIXED)]) != FIXED:
+        raise ValueError(
+            f"fold() takes the columns that window_aggregate gave, in their order: keys, {', '.join(FIXED)}, "
+            f"aggregates; it has {', '.join(df.columns)}. A table written with partitionBy() has lost it: "
+            "select() them in that order first."
+        )
+    keys = names[:at]
     # A window with a number is told apart by it, wherever its bounds are; others by their bounds.
     unnumbered = sf.col("window_id").isNull()
     bounds = [sf.when(unnumbered, sf.col(name)) for name in ("window_start", "window_end")]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from muntin.operator import WindowOperator, aggregate
 from muntin.slicing import intake, output
+from muntin.slicing.fields import ObjectField
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.windows import count_tumbling
@@ -57,6 +58,12 @@ class Job:
                 engine.take(name, query, None)
         return engine
 
+    def own_objects(self) -> bool:
+        """Tell whether a user's aggregate has states of any kind, which only records can stand for."""
+        engine = self.engine()
+        own = {number for number, plan in engine.plan.fields.items() if plan.own is not None}
+        return any(isinstance(engine.slices.fields[number], ObjectField) for number in own)
+
     def key_table(self) -> KeyTable:
         """Return an empty table of keys."""
         keys = KeyTable(self.keys)
@@ -78,10 +85,14 @@ class Job:
         """Return the columns of the rows that come out."""
         engine = self.engine()
         kinds = dict(engine.tables.answer_types)
-        for query in self.queries.values():
+        for name, query in self.queries.items():
             for column, function in query.aggregates.items():
-                if kinds[column] is None:
-                    kinds[column] = _answer_type(query, column, function, self.types)
+                if engine.tables.answer_types[column] is None:
+                    kind = _answer_type(query, column, function, self.types)
+                    if kinds[column] not in (None, kind):
+                        both = f"{kinds[column]} for one query and {kind} for {name!r}"
+                        raise TypeError(f"column {column!r} would be {both}; give them different names.")
+                    kinds[column] = kind
         fixed = {name: pa.int64() for name in output.FIXED}
         fixed |= {"query": pa.string(), "change": pa.string()}
         fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])

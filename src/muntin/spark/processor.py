@@ -104,7 +104,9 @@ class WindowProcessor(StatefulProcessor):
             raise SnapshotError(_UNREADABLE.format(number, error)) from error
         bucket.engine.types = dict(job.types)
         there = {planned.name for planned in bucket.engine.plan.queries}
-        origin = bucket.engine.largest if watermark == NEVER else watermark + job.delay
+        # Spark's watermark is cut to milliseconds, and the delay may be another than before.
+        seen = NEVER if watermark == NEVER else watermark + job.delay + job.clock_ticks - 1
+        origin = max(seen, bucket.engine.largest)
         for name, query in job.queries.items():
             if name not in there:
                 bucket.engine.take(name, query, None if origin == NEVER else origin)
