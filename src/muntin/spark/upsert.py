@@ -123,9 +123,13 @@ class SqlTable:
         SqlTable(lambda: sqlite3.connect("windows.db"), "windows")
         SqlTable(lambda: psycopg.connect("dbname=plant"), "windows", placeholder="%s")
 
+    Tested with SQLite. Other databases should work whose connections follow the DB-API, quote names by the
+    standard ("name") and have transactions that cover ALTER TABLE, such as PostgreSQL through psycopg: this
+    is untested.
+
     The table is made with the first micro-batch, and gets more columns as queries come. Rows, and the number
-    of the micro-batch (in the table `muntin_batches`), are written in one transaction. Times are text in
-    ISO 8601 where the database has no type for them; lists and structs are JSON.
+    of the micro-batch (in the table `muntin_batches`), are written in one transaction. Times are stored as
+    text, in ISO 8601 and UTC; decimals as text; lists and structs as JSON.
     """
 
     def __init__(
