@@ -27,8 +27,12 @@ def test_a_small_run(spark, tmp_path):
 def test_control_c_stops_the_queries_and_shows_what_there_is(spark, tmp_path):
     console = Console(file=io.StringIO(), width=100)
     before = signal.getsignal(signal.SIGINT)
-    threading.Timer(4, os.kill, (os.getpid(), signal.SIGINT)).start()
-    assert run(console, spark, [POSSESSION], 600, tmp_path, played_in=600) == INTERRUPTED
+    timer = threading.Timer(4, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        assert run(console, spark, [POSSESSION], 600, tmp_path, played_in=600) == INTERRUPTED
+    finally:
+        timer.cancel()
     assert "Interrupted after" in console.file.getvalue()
     assert (tmp_path / "demo.html").exists()
     assert spark.streams.active == []

@@ -4,6 +4,7 @@ import time
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.errors import StreamingQueryException
 
 import muntin.generate as gen
@@ -87,6 +88,32 @@ def test_a_file_with_disorder_by_format_and_options(spark, tmp_path):
 def test_ones_own_generator(spark):
     rows = replay(spark, "muntin.generate.factory:Factory", seconds=1.5, streaming=False)
     assert rows.count() == 150
+
+
+class Labelled(gen.Factory):
+    """A generator with arguments that are no numbers, and one with a capital letter."""
+
+    def __init__(self, seconds, labels, codeOf, seed=0):
+        super().__init__(seconds=seconds, seed=seed)
+        assert (labels, codeOf) == (["x", None], "007")
+
+
+def test_arguments_of_a_generator_keep_their_types_and_names(spark):
+    how = {"seconds": 1.5, "labels": ["x", None], "codeOf": "007"}
+    assert replay(spark, "tests.spark.test_replay:Labelled", streaming=False, **how).count() == 150
+    with pytest.raises(
+        TypeError, match=r"the argument labels of a generator is .*, but goes to workers as JSON"
+    ):
+        replay(spark, "factory", labels={1, 2})
+
+
+def test_all_times_of_a_file_become_microseconds(spark, tmp_path):
+    nano = pa.array([1_000_000_001, 2_000_000_002], pa.timestamp("ns", "UTC"))
+    second = pa.array([1, 2], pa.timestamp("s", "UTC"))
+    parquet.write_table(pa.table({"ts": nano, "seen": nano, "day": second}), tmp_path / "cars.parquet")
+    rows = replay(spark, tmp_path / "cars.parquet", time="ts", streaming=False, parts=1).toArrow()
+    for name in ("ts", "seen", "day"):
+        assert rows[name].cast(pa.int64()).to_pylist() == [1_000_000, 2_000_000]
 
 
 # ---- the pace: offsets by the clock ----

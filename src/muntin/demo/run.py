@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from muntin.spark import ParquetTable, Progress
+    from muntin.spark.progress import BatchMetrics
 
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 FAILED, NO_JAVA = 1, 2
@@ -131,9 +132,10 @@ def run(
         spark.streams.removeListener(progress)
     results = _results(running)
     show_results(console, results)
-    records = sum(batch.rows for batch in progress.batches)
+    batches = _batches(progress, running)
+    records = sum(batch.rows for batch in batches)
     windows = sum(len(table) for table in results.values())
-    page = write_page(out / "demo.html", results, progress.batches)
+    page = write_page(out / "demo.html", results, batches)
     progress.to_json_lines(out / "demo" / "progress.jsonl")
     ended = "Interrupted after" if interrupted.is_set() else "Done:"
     console.print(
@@ -159,7 +161,8 @@ def _start(
         seed=7,
         **how,
     )
-    # Before any filter: the time of all sensors goes on, also while nobody has the ball.
+    # Spark moves a filter on other columns ahead of the watermark, wherever either is written: the watermark
+    # goes by the records that pass it, and stands still while nobody has the ball.
     records = records.withWatermark("ts", DELAY.replace("s", " seconds"))
     if stream.where:
         records = records.where(stream.where)
@@ -199,12 +202,18 @@ def _watch(
             one.query.processAllAvailable()  # the windows that the last records closed
 
 
+def _batches(progress: Progress, running: list[Running]) -> list[BatchMetrics]:
+    """Return the micro-batches of these runs: the session may have others, or have had these before."""
+    runs = {str(one.query.runId) for one in running}
+    return [batch for batch in progress.batches if batch.run in runs]
+
+
 def _catch_up(progress: Progress, running: list[Running]) -> None:
     """Wait until Spark has told of the last micro-batches, which it does a moment later."""
     deadline = time.monotonic() + 5
     last = {one.stream.name: one.query.lastProgress for one in running}
     while time.monotonic() < deadline:
-        told = {batch.query: batch.batch for batch in progress.batches}
+        told = {batch.query: batch.batch for batch in _batches(progress, running)}
         if all(report is None or told.get(name, -1) >= report["batchId"] for name, report in last.items()):
             return
         time.sleep(0.05)

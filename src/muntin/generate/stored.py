@@ -71,12 +71,22 @@ def _read(path: str, time: str, size: int, modified: int) -> tuple[pa.Table, NDA
         raise ValueError(f"{path}: the time column {time!r} is null in row {row}.")
     # What says no zone is taken as UTC, as everywhere in muntin.
     stamps = column.cast(pa.timestamp("us")) if pa.types.is_string(column.type) else column
-    stamps = stamps.cast(TIME_TYPE)
-    table = table.set_column(table.column_names.index(time), time, stamps)
+    stamps = stamps.cast(TIME_TYPE, safe=False)  # nanoseconds are cut off
+    table = _in_microseconds(table.set_column(table.column_names.index(time), time, stamps))
     times = stamps.cast(pa.int64()).to_numpy()
     order = np.argsort(times, kind="stable")
     times = times[order]
     return table.take(pa.array(order)), times - (times[0] if len(times) else 0)
+
+
+def _in_microseconds(table: pa.Table) -> pa.Table:
+    """Return a table with all its timestamps in microseconds: Spark has no others."""
+
+    def kind(given: pa.DataType) -> pa.DataType:
+        return pa.timestamp("us", given.tz) if pa.types.is_timestamp(given) else given
+
+    schema = pa.schema([field.with_type(kind(field.type)) for field in table.schema])
+    return table.cast(schema, safe=False)  # nanoseconds are cut off
 
 
 def _parsed(path: str) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import os
 import time as clock
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,9 @@ from muntin.generate.arrival import MICROSECONDS
 from muntin.windows.durations import Duration
 
 FORMAT = "muntin_replay"
-# What the source itself understands; all other options are handed to the generator.
-_OWN = ("source", "time", "speed", "disorder", "delay", "seed", "per_batch", "parts")
+# What the source itself understands; `generator` holds arguments of a generator, as JSON. All other options
+# are handed to it, too: in lower case, as Spark gives them, and as numbers where they look like some.
+_OWN = ("source", "time", "speed", "disorder", "delay", "seed", "per_batch", "parts", "generator")
 
 
 def replay(
@@ -42,7 +44,7 @@ def replay(
     """Return a file (csv, json, parquet; with its `time` column) or a generator as a DataFrame.
 
     A generator is "football", "factory", or one's own as "module:class" (see `muntin.generate.Recording`); it
-    is made with the remaining arguments and the seed.
+    is made with the remaining arguments, which are what JSON can hold, and the seed.
 
     - `speed`: seconds of the recording in a second of real time; None: as fast as it is read.
     - `disorder`: the share of records that come up to `delay` late. Generators have 0.2, files none.
@@ -67,8 +69,8 @@ def replay(
         "parts": spark.sparkContext.defaultParallelism if parts is None else parts,
     }
     # Spark makes the source in a process of its own, where what is wrong ends in a long report: look first.
-    options = {name: str(value) for name, value in {**own, **generator}.items() if value is not None}
-    options["source"] = os.fspath(source)
+    options = {name: str(value) for name, value in own.items() if value is not None}
+    options |= {"source": os.fspath(source), "generator": _encoded(generator)}
     _Settings(options)
     reader = spark.readStream if streaming else spark.read
     return reader.format(FORMAT).options(**options).load()
@@ -111,6 +113,7 @@ def _recording(options: Mapping[str, str], seed: int) -> Recording:
     source = options["source"]
     module, _, name = source.partition(":")
     others = {k: _number(v) for k, v in options.items() if k not in _OWN}
+    others |= json.loads(options.get("generator", "{}"))
     if source in GENERATORS:
         made: Any = GENERATORS[source]
     elif name and module.replace(".", "").isidentifier():
@@ -128,8 +131,21 @@ def _recording(options: Mapping[str, str], seed: int) -> Recording:
     return recording
 
 
+def _encoded(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as one option, which keeps their types and the case of their names."""
+    for name, value in arguments.items():
+        try:
+            json.dumps(value)
+        except TypeError as error:
+            raise TypeError(
+                f"the argument {name} of a generator is {value!r}, but goes to workers as JSON: "
+                "give numbers, text, or lists and dictionaries of them."
+            ) from error
+    return json.dumps(arguments)
+
+
 def _number(text: str) -> int | float | str:
-    """Return an argument of a generator as it was before it became an option, which is text."""
+    """Return an argument of a generator that came as an option of its own, which is text."""
     for kind in (int, float):
         try:
             return kind(text)

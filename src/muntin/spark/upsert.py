@@ -12,11 +12,14 @@ checkpoint). A query that starts afresh, with a new checkpoint, replaces the row
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import uuid
 from collections.abc import Callable, Iterable
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +29,10 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
+from muntin.slicing.output import FIXED
+
 IDENTITY = "window_key"  # the column by which rows are told apart
+_LONGEST = 400  # characters of an identity; a longer one is replaced by its digest
 _KEPT = 2  # versions: a reader who has just looked which one is current may still open it
 
 
@@ -54,9 +60,22 @@ class ParquetTable:
         if state["version"]:
             kept = self._open(state["version"])
             others = kept.filter(pc.invert(pc.is_in(kept[IDENTITY], rows[IDENTITY].combine_chunks())))
-            table = pa.concat_tables([others, table], promote_options="default")
+            table = self._joined(others, table)
         state["batches"][stream] = batch_id
         self._switch(table, state)
+
+    def _joined(self, kept: pa.Table, fresh: pa.Table) -> pa.Table:
+        """Return both, with a type for each column that holds the values of both."""
+        for name in set(kept.column_names) & set(fresh.column_names):
+            try:
+                pa.concat_tables([kept.select([name]), fresh.select([name])], promote_options="permissive")
+            except pa.ArrowException as error:
+                was, comes = kept.schema.field(name).type, fresh.schema.field(name).type
+                raise TypeError(
+                    f"the column {name!r} of the table in {self._directory} is {was} and now comes as "
+                    f"{comes}, which do not go together: rename it, or write into another directory."
+                ) from error
+        return pa.concat_tables([kept, fresh], promote_options="permissive")
 
     def read(self) -> pa.Table:
         """Return the table as it stands; KeyError if nothing was written yet."""
@@ -104,9 +123,13 @@ class SqlTable:
         SqlTable(lambda: sqlite3.connect("windows.db"), "windows")
         SqlTable(lambda: psycopg.connect("dbname=plant"), "windows", placeholder="%s")
 
+    Tested with SQLite. Other databases should work whose connections follow the DB-API, quote names by the
+    standard ("name") and have transactions that cover ALTER TABLE, such as PostgreSQL through psycopg: this
+    is untested.
+
     The table is made with the first micro-batch, and gets more columns as queries come. Rows, and the number
-    of the micro-batch (in the table `muntin_batches`), are written in one transaction. Times are text in
-    ISO 8601 where the database has no type for them; lists and structs are JSON.
+    of the micro-batch (in the table `muntin_batches`), are written in one transaction. Times are stored as
+    text, in ISO 8601 and UTC; decimals as text; lists and structs as JSON.
     """
 
     def __init__(
@@ -194,28 +217,53 @@ def stream_of(batch: DataFrame) -> str:
 def _identities(rows: pa.Table) -> pa.Array:
     """Return what tells windows apart, as text: its number where it has one, else its bounds.
 
+    Times are in ticks, the same in every time zone; a long text is shortened to its digest.
+
     >>> bounds = {"window_start": [0], "window_end": [5], "window_id": [None]}
-    >>> _identities(pa.table({"car": ["a"], "query": ["q"], **bounds})).to_pylist()
+    >>> told = {"revision": [0], "change": ["insert"]}
+    >>> _identities(pa.table({"car": ["a"], "query": ["q"], **bounds, **told})).to_pylist()
     ['["a", "q", 0, 5]']
     """
     names = rows.column_names
-    if "query" not in names or "window_id" not in names:
-        raise ValueError(f"these are no rows of window_aggregate, but of {', '.join(names)}.")
-    keys = names[: names.index("query")]
+    keys = _key_columns(names)
     measured = ("measure_start", "measure_end")
     bounds = measured if measured[0] in names else ("window_start", "window_end")
-    columns = [[_plain(v) for v in rows[name].to_pylist()] for name in (*keys, "query", *bounds, "window_id")]
+    columns = [_ticks(rows[name]).to_pylist() for name in (*keys, "query", *bounds, "window_id")]
     return pa.array(
         [
-            json.dumps([*whose, start, end] if number is None else [*whose, number])
+            _short(_json([*whose, start, end] if number is None else [*whose, number]))
             for *whose, start, end, number in zip(*columns, strict=True)
         ],
         pa.string(),
     )
 
 
+def _key_columns(names: list[str]) -> list[str]:
+    """Return the columns before those that all windows have; ValueError unless the latter are in order."""
+    first = names.index("query") if "query" in names else 0
+    if tuple(names[first : first + len(FIXED)]) != FIXED:
+        raise ValueError(
+            f"these are no rows of window_aggregate, but of {', '.join(names)}: after the keys they have "
+            f"{', '.join(FIXED)}, in this order."
+        )
+    if IDENTITY in names:
+        raise ValueError(f"the column {IDENTITY!r} is one that the table adds: give yours another name.")
+    return names[:first]
+
+
+def _ticks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as whole numbers, and other values as they are."""
+    timed = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)
+    return column.cast(pa.int64()) if timed else column
+
+
+def _short(identity: str) -> str:
+    return identity if len(identity) <= _LONGEST else hashlib.sha256(identity.encode()).hexdigest()
+
+
 def _latest(rows: pa.Table) -> pa.Table:
-    """Return the highest revision of each window, with what tells it apart."""
+    """Return the highest revision of each window, with what tells it apart, and all times in UTC."""
+    rows = rows.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in rows.schema]))
     rows = rows.append_column(IDENTITY, _identities(rows))
     frame = pa.table({"identity": rows[IDENTITY], "revision": rows["revision"], "row": np.arange(len(rows))})
     # ascending, so that the last row of each identity is its highest revision
@@ -229,13 +277,43 @@ def _standing(rows: pa.Table) -> pa.Table:
     return standing.drop_columns(["change"])
 
 
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """Return a type with its times in UTC: the zone of a session is no part of what is stored.
+
+    >>> _in_utc(pa.list_(pa.timestamp("us", "Europe/Berlin")))
+    ListType(list<item: timestamp[us, tz=UTC]>)
+    """
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    return kind
+
+
 def _plain(value: Any) -> Any:
     """Return a value as every database driver takes it."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if isinstance(value, (list, dict)):
-        return json.dumps(value, default=str)
-    return value
+        return _json(value)
+    return str(value) if isinstance(value, (Decimal, timedelta)) else value
+
+
+def _json(value: Any) -> str:
+    """Return a value as JSON, with text for what JSON has no form for.
+
+    >>> _json(["車", Decimal("1.50"), b"x"])
+    '["車", "1.50", "78"]'
+    """
+    return json.dumps(value, ensure_ascii=False, default=_text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
 
 
 def _quoted(name: str) -> str:
@@ -247,10 +325,15 @@ def _sql_type(kind: pa.DataType) -> str:
         (pa.types.is_boolean, "BOOLEAN"),
         (pa.types.is_integer, "BIGINT"),
         (pa.types.is_floating, "DOUBLE PRECISION"),
-        (pa.types.is_timestamp, "TIMESTAMP"),
-        (pa.types.is_binary, "BLOB"),
+        (_is_binary, "BYTEA"),  # PostgreSQL's word; SQLite takes any
     )
     return next((name for holds, name in named if holds(kind)), "TEXT")
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def _sync(path: Path) -> None:
