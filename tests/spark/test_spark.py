@@ -340,10 +340,13 @@ def _check_fold(spark: SparkSession, files: Files, expected: Expected) -> None:
     got = {
         tuple(row[:6]): row for row in fold(spark.createDataFrame(listed, schema).repartition(2)).collect()
     }
-    rows = spark.createDataFrame(listed, schema)
-    assert fold(rows).columns == list(kinds)
-    with pytest.raises(ValueError, match="in their order"):
-        fold(rows.select(*rows.columns[1:], rows.columns[0]))  # as partitionBy() writes a table
+    written = spark.createDataFrame(listed, schema)
+    assert fold(written).columns == list(kinds)
+    moved = written.select(*written.columns[1:], "site")  # as in a table written with partitionBy("site")
+    again = fold(moved, key=["site", "unit"]).select(*written.columns).collect()
+    assert {tuple(row[:6]): row for row in again} == got
+    with pytest.raises(KeyError, match="no column 'revision'"):
+        fold(written.drop("revision"))
     last: dict[tuple, Row] = {}
     for row in rows:
         window = row.id if row.id is not None else (row.start, row.end)

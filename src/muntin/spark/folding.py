@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from muntin.slicing.output import FIXED
 
 
-def fold(df: DataFrame) -> DataFrame:
+def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
     """Keep the highest revision of each window of a batch DataFrame, and drop what was retracted.
 
     `df` holds rows that `window_aggregate` gave, of one micro-batch or of many, in any order: read back from
-    a sink, say. Columns and their order stay.
+    a sink, say. Columns and their order stay. The key columns are those before `query`, as it gave them; name
+    them with `key` if they have moved, as they do in a table that is written with `partitionBy`.
 
     >>> schema = "query string, window_start long, window_end long, window_id long, revision long, "
     >>> schema += "change string, n long"
@@ -24,14 +27,12 @@ def fold(df: DataFrame) -> DataFrame:
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
     names = [_quoted(name) for name in df.columns]
-    at = df.columns.index("query") if "query" in df.columns else 0
-    if tuple(df.columns[at : at + len(FIXED)]) != FIXED:
-        raise ValueError(
-            f"fold() takes the columns that window_aggregate gave, in their order: keys, {', '.join(FIXED)}, "
-            f"aggregates; it has {', '.join(df.columns)}. A table written with partitionBy() has lost it: "
-            "select() them in that order first."
-        )
-    keys = names[:at]
+    named = [key] if isinstance(key, str) else list(key or ())
+    missing = [name for name in (*FIXED, *named) if name not in df.columns]
+    if missing:
+        raise KeyError(f"fold() takes rows that window_aggregate gave; there is no column {missing[0]!r}.")
+    before = df.columns[: df.columns.index("query")]
+    keys = [_quoted(name) for name in (before if key is None else named)]
     # A window with a number is told apart by it, wherever its bounds are; others by their bounds.
     unnumbered = sf.col("window_id").isNull()
     bounds = [sf.when(unnumbered, sf.col(name)) for name in ("window_start", "window_end")]
