@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo java test test-long check bench lock clean
+.PHONY: demo java test test-long check bench bench-spark lock clean
 
 demo: .venv/ready java  ## football and factory sensors through window queries on Spark: tables, and out/demo.html
 	$(RUN) -m muntin.demo
@@ -20,6 +20,9 @@ check: .venv/ready  ## lint, format and types
 
 bench: .venv/ready  ## speed and latency, as tables and into docs/benchmarks.md; fails if a limit is lost
 	$(RUN) -m benchmarks
+
+bench-spark: .venv/ready java  ## the pipeline against Spark's own windows, into docs/benchmarks-spark.md
+	$(RUN) -m benchmarks.spark
 
 java:  ## a Java for Spark, from Debian's packages if there is none
 	@if [ -z "$$JAVA_HOME" ] && ! command -v java > /dev/null; then \

@@ -212,7 +212,7 @@ class WindowOperator:
             self._engine, self._pending_watermark = engine, None
         self._schema.fix(types)
         self._records_in += len(times)
-        engine.breathe(self._keys)
+        engine.breathe(self._keys, len(times))
         if dropped is not None:
             self._drop(table, dropped)
         return rows

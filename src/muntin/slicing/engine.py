@@ -30,6 +30,7 @@ from muntin.windows.grid import end
 Places = NDArray[np.int64]
 _PART = 1 << 20  # records
 _FEW_QUERIES = 64
+_LOOK = 64  # records
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Engine:
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
         self.sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
+        self._unseen = 0  # records since it was last seen whether there is something to let go
         self._cells = 256  # with twice as many, it is time to let go of some
 
     # ---- queries ----
@@ -483,8 +485,12 @@ class Engine:
 
     # ---- letting go ----
 
-    def breathe(self, keys: KeyTable) -> None:
-        """Let go of what is out of reach, once it may be half of all."""
+    def breathe(self, keys: KeyTable, records: int = _LOOK) -> None:
+        """Let go of what is out of reach, once it may be half of all; looks only now and then."""
+        self._unseen += records
+        if self._unseen < _LOOK:
+            return
+        self._unseen = 0
         if self._crowded() or len(keys) > 2 * self._cells:
             self.let_go(keys)
 
