@@ -227,8 +227,9 @@ def run(parts: Sequence[str]) -> bool:
     head = [
         "# Benchmarks on Spark",
         "",
-        "Written by `make bench-spark`; compare numbers within this page only. Answers are compared: all values",
-        f"of three keys in batch, the number of windows in streams. {os.cpu_count()} cores, Spark {version}.",
+        "Written by `make bench-spark`; compare numbers within this page only. Answers are compared: all",
+        "values of three keys in batch, the number of windows in streams.",
+        f"{os.cpu_count()} cores, Spark {version}.",
         "",
     ]
     PAGE.write_text("\n".join([*head, show("On Spark", ["", "measured", "limit", ""], rows)]))
