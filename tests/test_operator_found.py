@@ -277,3 +277,10 @@ def test_a_large_value_that_moves_on_leaves_no_rounding_behind():
     calls = [Process([Record(t=t, v=v, w=0, key=(), tie=0)]) for t, v in values]
     query = spec("q", "count_tumbling", 3, agg=("sum", "v"))
     check(Workload([query], [*calls, Finish()], policy=0, lateness=1000))
+
+
+def test_a_slice_from_the_beginning_of_time_among_many_windows():
+    # The slice of -18 begins before all edges of the query that was added after -5.
+    added = Add(spec("new", "cumulate", 8, 2, agg=("mean", "v")))
+    calls = [batch(-5), added, batch(-18), batch(66), Finish()]
+    check(Workload([spec("q", "count_tumbling", 6)], calls, policy=0, lateness=60))
