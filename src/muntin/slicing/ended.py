@@ -48,7 +48,7 @@ def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]
     grids = [((p.number, first, last), p.window) for p, first, last in ranges]
     told = [(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids]
     query, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
-    # What lies before a query that was added is one slice from the beginning of time on: the span has a limit.
+    # What lies before a query that was added is one slice, from the beginning of time on.
     span = min(max(1, int(ordered.start[-1] - ordered.start[0]) * _AT_HAND // len(ordered)), 2**61)
     held = loops.run(
         "list_windows",
