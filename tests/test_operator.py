@@ -109,9 +109,11 @@ def run_operator(workload: Workload) -> Iterator[Step]:
         rows: list[Row] = []
         match call:
             case Process(records, form):
-                rows = _told(operator.process(batch_of(records, workload.keys, workload.tie, form)), workload)
+                rows = told(
+                    operator.process(batch_of(records, workload.keys, workload.tie, form)), workload.keys
+                )
             case Advance(to):
-                rows = _told(operator.advance(to), workload)
+                rows = told(operator.advance(to), workload.keys)
             case Add(spec):
                 operator.add(query_of(spec))
                 specs[spec.name] = spec
@@ -123,25 +125,25 @@ def run_operator(workload: Workload) -> Iterator[Step]:
                 operator = mt.WindowOperator.restore(operator.snapshot(), queries=queries)
                 before = operator.metrics.late_dropped
             case Finish():
-                rows = _told(operator.finish(), workload)
+                rows = told(operator.finish(), workload.keys)
         late = operator.take_late()
         dropped = operator.metrics.late_dropped - before
         watermark, queries = operator.watermark, list(specs.values())
         yield Step(rows, late.to_pylist(), dropped, watermark, queries, late.column_names)
 
 
-def _told(table: pa.Table, workload: Workload) -> list[Row]:
+def told(table: pa.Table, keys: tuple[str, ...]) -> list[Row]:
     """The rows of a result, in the oracle's form."""
     return [
         Row(
-            tuple(row[name] for name in workload.keys),
+            tuple(row[name] for name in keys),
             row["query"],
             row["window_start"],
             row["window_end"],
             row["window_id"],
             row["change"],
             row["revision"],
-            {name: value for name, value in row.items() if name not in FIXED.union(workload.keys)},
+            {name: value for name, value in row.items() if name not in FIXED.union(keys)},
         )
         for row in table.to_pylist()
     ]
@@ -237,7 +239,7 @@ def test_aggregate_agrees_with_the_oracle(shard, workload, shuffle):
     shuffle.shuffle(records)
     queries = [query_of(spec) for spec in workload.queries]
     table = batch_of(records, workload.keys, False, batch.form)
-    got = _told(mt.aggregate(table, queries, time="t", key=list(workload.keys) or None), workload)
+    got = told(mt.aggregate(table, queries, time="t", key=list(workload.keys) or None), workload.keys)
     check_rows(got, one_shot(workload.queries, records), workload.queries, "mt.aggregate")
     assert all((row.change, row.revision) == ("insert", 0) for row in got)
 

@@ -16,7 +16,8 @@ import pytest
 
 from tests.spark.killed import SPECS
 from tests.spark.test_spark import ROOT, Expected, Files, drawn_batches
-from tests.spark.test_workers import check_rows, told
+from tests.spark.test_workers import check_rows
+from tests.test_operator import told
 
 BATCHES = 8
 KILLS = 5

@@ -20,7 +20,8 @@ import muntin as mt
 from muntin.spark import fold, window_aggregate
 from tests.aggregates import SumOfSquares, Union
 from tests.oracle import agrees
-from tests.spark.test_workers import SparkOracle, check_rows, told
+from tests.spark.test_workers import SparkOracle, check_rows
+from tests.test_operator import told
 from tests.windows_oracle import Record, Row, Spec
 from tests.workloads import query_of
 

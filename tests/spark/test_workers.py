@@ -30,7 +30,7 @@ from muntin.spark.combining import Combine
 from muntin.spark.job import Job, make_job
 from muntin.spark.packing import BUCKET, PACKED, Pack, from_blob
 from muntin.spark.processor import WindowProcessor
-from tests.test_operator import check_values
+from tests.test_operator import check_values, told
 from tests.windows_oracle import Oracle, Record, Row, Spec, one_shot
 from tests.workloads import (
     KEY_TYPES,
@@ -45,7 +45,6 @@ from tests.workloads import (
     tables,
 )
 
-FIXED = {"query", "window_start", "window_end", "window_id", "revision", "change"}
 TYPES = {**KEY_TYPES, "t": pa.int64(), "v": pa.float64(), "w": pa.int64(), "tie": pa.int64()}
 
 
@@ -78,23 +77,6 @@ def with_buckets(batch: pa.Table, job: Job) -> list[pa.RecordBatch]:
 def packed(batches: list[pa.RecordBatch], job: Job, *, ticks: bool = False) -> pa.Table:
     """What one partition sends."""
     return pa.Table.from_batches(list(Pack(job, ticks=ticks)(iter(batches))), PACKED)
-
-
-def told(table: pa.Table, keys: tuple[str, ...]) -> list[Row]:
-    """Rows in the oracle's form."""
-    return [
-        Row(
-            tuple(row[name] for name in keys),
-            row["query"],
-            row["window_start"],
-            row["window_end"],
-            row["window_id"],
-            row["change"],
-            row["revision"],
-            {name: value for name, value in row.items() if name not in FIXED.union(keys)},
-        )
-        for row in table.to_pylist()
-    ]
 
 
 def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str = "") -> None:
