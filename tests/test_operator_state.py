@@ -764,3 +764,34 @@ def test_revisions_of_count_windows_are_forgotten_once_they_are_final():
     engine.let_go(operator._keys)
     assert operator.metrics.windows_emitted > 300
     assert len(engine.windows.revisions) < 5
+
+
+# ---- many rows of one call ----
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize("spell", [0, 10**6])
+@pytest.mark.parametrize("delay", [0, 40])
+def test_many_rows_of_a_call_come_in_order(step, spell, delay):
+    table = stream(3000, keys=1, delay=delay)
+    times = table["ts"].to_numpy()
+    times = times * step + np.where(times > 1500, spell, 0)
+    table = table.set_column(0, "ts", pa.array(times))
+    windows = [
+        mt.tumbling(3 * step),
+        mt.sliding(8 * step, every=2 * step),
+        mt.cumulate(9 * step, step=3 * step),
+    ]
+    windows += [mt.tumbling(n * step) for n in (2, 5, 4)] + [mt.session(step)]
+    queries = [window.agg(n=mt.count(), total=mt.sum("w")) for window in windows]
+    found = []
+    for size in (3000, 50):
+        operator = mt.WindowOperator(queries, time="ts", watermark=50 * step)
+        parts = [*map(operator.process, cut(table, size=size)), operator.finish()]
+        found.append(told(pa.concat_tables(parts)))
+        for part in parts:
+            names = [f"q{k}" for k in range(len(queries))]
+            order = [(r["window_end"], r["window_start"], names.index(r["query"])) for r in part.to_pylist()]
+            assert order == sorted(order)
+    assert found[0] == found[1]
+    assert len(found[0]) > 4096
