@@ -42,6 +42,7 @@ from muntin.windows import (
     state_window,
     threshold_frame,
     tumbling,
+    user_window,
 )
 
 __version__ = "0.1.0"
@@ -103,5 +104,6 @@ __all__ = [
     "swag",
     "threshold_frame",
     "tumbling",
+    "user_window",
     "variance",
 ]

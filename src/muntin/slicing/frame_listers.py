@@ -205,6 +205,7 @@ class AggregateLister(RunLister):
         if read and read[0].kind is None:
             opens &= np.array([v == v for v in read[0].data], bool)
         data = tuple(c.data if self.kernel is not None else intake.as_objects(c) for c in read)
+        data = data or (np.zeros(count, np.int64),)  # of count(), which looks at no value
         flags = np.ones(count, np.uint8) if valid is None else valid.view(np.uint8)
         return Values((frozen(opens.view(np.uint8)), frozen(flags), *map(frozen, data)), None, count, ())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +17,12 @@ from muntin.slicing.frame_listers import (
 )
 from muntin.slicing.listers import Lister, PartedLister
 from muntin.slicing.mark_listers import GrowingLister, LengthLister, MeasureLister, PunctuationLister
+from muntin.slicing.own_listers import UserLister
 from muntin.slicing.plan import PlannedQuery
 from muntin.windows.base import Window
 from muntin.windows.frames import AggregateFrame, DeltaFrame, StateWindow, ThresholdFrame
 from muntin.windows.measures import Measured
+from muntin.windows.own import UserWindow
 from muntin.windows.punctuation import Landmarks, Punctuated
 from muntin.windows.rolling import LatestRecords, LookBack
 
@@ -31,7 +33,12 @@ def make_lister(planned: PlannedQuery, types: Types) -> Lister:
     """Return the lister of a query."""
     rule, late = planned.window, planned.origin is not None
     if isinstance(rule, AggregateFrame):
-        return AggregateLister(rule, planned.number, _kinds(rule, types), late=late)
+        # count() looks at nothing, so that anything will do; of several columns, some may turn out null.
+        columns = rule.aggregate.columns
+        kinds = ("i8",) if not columns else numeric_kinds(columns, types) if len(columns) == 1 else None
+        return AggregateLister(rule, planned.number, kinds, late=late)
+    if isinstance(rule, UserWindow):
+        return UserLister(rule, planned.number, numeric_kinds(rule.columns, types), late=late)
     return _lister_of(rule, types)(rule, planned.number, late=late)
 
 
@@ -57,13 +64,16 @@ _LISTERS: dict[type, type[Lister]] = {
 }
 
 
-def _kinds(rule: AggregateFrame, types: Types) -> tuple[str, ...] | None:
-    """Return the type codes of the columns of an aggregate; None: it is folded in Python."""
-    kinds = [types[name] for name in rule.aggregate.columns]
-    whole = [pa.types.is_integer(kind) and not pa.types.is_uint64(kind) for kind in kinds]
-    if len(kinds) > 1 or not all(pa.types.is_floating(k) or w for k, w in zip(kinds, whole, strict=True)):
-        return None
-    return tuple("i8" if w else "f8" for w in whole)
+def numeric_kinds(columns: Iterable[str], types: Types) -> tuple[str, ...] | None:
+    """Return the type codes of columns; None: they are not all numbers that compiled code can hold."""
+    kinds = []
+    for name in columns:
+        kind = types[name]
+        whole = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+        if not whole and not pa.types.is_floating(kind):
+            return None
+        kinds.append("i8" if whole else "f8")
+    return tuple(kinds)
 
 
 _USES: dict[str, tuple[str, Any]] = {
