@@ -1,7 +1,7 @@
 """Random workloads in which windows of every kind run side by side.
 
-`tests.workloads` says what a workload is and draws its calls, `tests.window_kinds` draws the queries that look
-at what records say. Measures come last: they must not go back in the order of the whole stream.
+`tests.workloads` says what a workload is and draws its calls, `tests.window_kinds` draws the queries that
+look at what records say. Measures come last: they must not go back in the order of the whole stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.workloads import EXACT, KEYS, Call, Finish, Process, Setting, Workloa
 
 KINDS = ("rolling", "rolling_rows", "last_span", "last_n", "punctuation", "landmark", "landmark_until")
 KINDS += ("landmark_length", "landmark_every", "landmark_until_every", "landmark_length_every")
-KINDS += ("threshold_frame", "delta_frame", "aggregate_frame", "state_window", "on")
+KINDS += ("threshold_frame", "delta_frame", "aggregate_frame", "state_window", "on", "user_window")
 
 
 @st.composite
@@ -50,11 +50,11 @@ def _with_measures(calls: list[Call], tie: bool) -> list[Call]:
     done: list[Call] = []
     for call in calls:
         if isinstance(call, Process):
-            call, measured = (
-                replace(call, records=measured[: len(call.records)]),
-                measured[len(call.records) :],
-            )
-        done.append(call)
+            size = len(call.records)
+            done.append(replace(call, records=measured[:size]))
+            measured = measured[size:]
+        else:
+            done.append(call)
     return done
 
 

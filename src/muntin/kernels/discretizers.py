@@ -134,7 +134,8 @@ def _returned(text: str, objects: dict[str, Any], fields: tuple[str, ...], kinds
     told: Any = code.function("discretize", arguments).overloads[arguments].signature.return_type
     if not isinstance(told, types.BaseTuple) or len(told) != 3:
         raise NotCompilableError("the function does not return state, begins and ends")
-    after, *counts = list(told)
+    items: Any = told
+    after, *counts = list(items)
     if not all(isinstance(count, (types.Integer, types.Boolean)) for count in counts):
         raise NotCompilableError("begins and ends are not whole numbers")
     codes = codes_of(after)

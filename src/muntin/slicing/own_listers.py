@@ -39,9 +39,9 @@ class UserLister(QueueLister):
             for k in range(count):
                 states[k] = copy.deepcopy(first)
             return states
-        states = self.kernel.layout.allocate(count)
-        states[:] = first
-        return states
+        room: NDArray[Any] = self.kernel.layout.allocate(count)
+        room[:] = first
+        return room
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys."""
@@ -124,11 +124,12 @@ class UserLister(QueueLister):
                     raise self._failed(batch, i, f"raised {error!r}") from error
                 if not (isinstance(begins, (int, np.integer)) and isinstance(ends, (int, np.integer))):
                     raise self._failed(batch, i, f"returned {begins!r} and {ends!r}, which count no windows")
+                begins, ends = int(begins), int(ends)
                 if begins < 0 or ends < 0 or ends > has:
                     raise self._failed(batch, i, _miscounted(begins, ends, has))
                 if begins or ends:
-                    found.append((i, int(begins), int(ends)))
-                    has += int(begins) - int(ends)
+                    found.append((i, begins, ends))
+                    has += begins - ends
             self.keyed["state"][k], self.keyed["opened"][k] = state, has
         at, begun, ended = np.array(found, np.int64).reshape(-1, 3).T.copy()
         return at, begun, ended

@@ -44,11 +44,11 @@ class UserWindow(PositionWindow):
 def user_window(f_disc: Discretize, state: Any = None, columns: Sequence[str] = ()) -> Window:
     """Windows that begin and end where a function says, first in, first out.
 
-    `f_disc(state, t, row)` is called for each record of a key in canonical order, once nothing can come before
-    it. `state` is what it returned for the record before, `t` the record's time in ticks, and `row` a named
-    tuple of `columns`. It returns the next state, how many windows begin with this record, and how many of the
-    oldest open ones end before it; ends apply first. It is compiled where its state is made of numbers and its
-    columns hold numbers without nulls, and runs in Python elsewhere.
+    `f_disc(state, t, row)` is called for each record of a key in canonical order, once nothing can come
+    before it. `state` is what it returned for the record before, `t` the record's time in ticks, and `row`
+    a named tuple of `columns`. It returns the next state, how many windows begin with this record, and how
+    many of the oldest open ones end before it; ends apply first. It is compiled where its state is made of
+    numbers and its columns hold numbers without nulls, and runs in Python elsewhere.
 
     >>> def pairs(state, t, row):
     ...     return state + 1, 1 if state % 2 == 0 else 0, 1 if state and state % 2 == 0 else 0
