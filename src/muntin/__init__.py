@@ -25,8 +25,10 @@ from muntin.algebra import (
     variance,
 )
 from muntin.windows import (
+    ContextFreeWindow,
     Query,
     aggregate_frame,
+    calendar,
     count_sliding,
     count_tumbling,
     cumulate,
@@ -66,6 +68,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "PROCESSING_TIME",
     "Aggregate",
+    "ContextFreeWindow",
     "LawViolation",
     "Query",
     "WindowOperator",
@@ -74,6 +77,7 @@ __all__ = [
     "aggregate_frame",
     "argmax",
     "argmin",
+    "calendar",
     "check_aggregate",
     "count",
     "count_sliding",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from muntin.slicing import intake, loops, output
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
+from muntin.slicing.ended import latest_ends
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
@@ -170,6 +171,12 @@ class Engine:
         low, high, late = loops.run("survey", times, self.watermark, self.delay)
         return Survey(disordered, low, high, late > 0)
 
+    def check_span(self, low: int, high: int) -> None:
+        """Refuse times that a grid does not reach."""
+        for planned in self.plan.of_family("grid"):
+            if planned.window.irregular:
+                planned.window.check(low, high)
+
     def columns(self) -> set[str]:
         """Return the columns that fields and windows read."""
         windows = {name for p in self.plan.queries for name, _ in p.query.window.inputs()}
@@ -290,6 +297,8 @@ class Engine:
         if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
             return True
         if any(slices.may_raise for slices in self.slices.positions.values()):
+            return True
+        if any(planned.window.listed for planned in self.plan.of_family("grid")):
             return True
         return bool(self.sum_bounds) and self._may_overflow()
 
@@ -425,6 +434,8 @@ class Engine:
     def _counts(self, planned: PlannedQuery, times: Places, marks: Places) -> NDArray[np.bool_]:
         """Tell which late records count for some window of a grid."""
         grid = planned.window
+        if grid.listed:
+            return latest_ends(planned, times) > marks - self.lateness
         last = grid.high(times)
         ends = end(grid, last)
         counts: NDArray[np.bool_] = (ends > times) & (ends > marks - self.lateness)
