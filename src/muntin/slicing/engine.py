@@ -18,7 +18,7 @@ from muntin.slicing.ended import latest_ends
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
-from muntin.slicing.listers import Lister
+from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission, Rows
@@ -184,7 +184,8 @@ class Engine:
 
     def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
         """Return what each field reads; fields that meet their first null go on in a form that holds it."""
-        read = {name: intake.read_column(columns[name]) for name in self.plan.columns()}
+        shared = Columns(columns)
+        read = {name: shared.read(name) for name in self.plan.columns()}
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]
@@ -198,7 +199,7 @@ class Engine:
                     self._widen(number, values.kinds)
         for slices in self.slices.positions.values():
             for lister in slices.settled.listers.values():
-                found[lister.signal] = lister.read(columns, count)
+                found[lister.signal] = lister.read(shared, count)
         return found
 
     def _widen(self, number: int, kinds: tuple[str, ...] | None) -> None:

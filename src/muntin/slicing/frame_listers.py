@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from muntin.algebra.aggregate import Aggregate
 from muntin.slicing import intake, machines
 from muntin.slicing.fields import ABSENT, Values, frozen
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.listers import Batch, Fill, Flags, RunLister
+from muntin.slicing.listers import Batch, Columns, Fill, Flags, RunLister
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -35,10 +35,10 @@ class ThresholdLister(RunLister):
         super().__init__(rule, number, late=late)
         self.least = rule.min_records
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return where the comparison holds."""
-        array = columns[self.rule.value]
-        return Values((frozen(_holds(array, self.rule.op, self.rule.bound)),), None, count, ())
+        held = _holds(columns[self.rule.value], columns.read(self.rule.value), self.rule.op, self.rule.bound)
+        return Values((frozen(held),), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write frames."""
@@ -48,9 +48,8 @@ class ThresholdLister(RunLister):
         return count
 
 
-def _holds(array: pa.Array, op: str, bound: Any) -> Flags:
+def _holds(array: pa.Array, column: intake.Column, op: str, bound: Any) -> Flags:
     """Return which values compare with a bound so; null and NaN do not."""
-    column = intake.read_column(array)
     if column.kind is None or pa.types.is_temporal(array.type):
         compare = _COMPARE[op]
         held = [v is not None and bool(compare(v, bound)) for v in array.to_pylist()]
@@ -83,9 +82,9 @@ class DeltaLister(RunLister):
 
     fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("f8", 0.0)}
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values, NaN where there is none."""
-        column = intake.read_column(columns[self.rule.value])
+        column = columns.read(self.rule.value)
         data = column.data
         if column.valid is not None:
             data = np.where(column.valid, data, np.nan)
@@ -104,9 +103,9 @@ class WholeDeltaLister(RunLister):
 
     fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("i8", 0)}
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values, and which records have one."""
-        column = intake.read_column(columns[self.rule.value])
+        column = columns.read(self.rule.value)
         present = np.ones(count, np.uint8) if column.valid is None else column.valid.view(np.uint8)
         return Values((column.data, frozen(present)), None, count, ())
 
@@ -128,7 +127,7 @@ class StateLister(RunLister):
         super().__init__(rule, number, late=late)
         self.values = KeyTable([rule.value])
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return numbers that are the same for the same values, and which values are not null."""
         array = columns[self.rule.value]
         present = np.ones(count, np.uint8)
@@ -195,9 +194,9 @@ class AggregateLister(RunLister):
             grown[: len(held)] = held
             self.keyed["state"] = grown
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values of records, and which may open a frame."""
-        read = [intake.read_column(columns[name]) for name in self.aggregate.columns]
+        read = [columns.read(name) for name in self.aggregate.columns]
         valid = read[0].valid if read else None
         opens = np.ones(count, bool) if valid is None else valid.copy()
         if read and read[0].kind == "f8":
