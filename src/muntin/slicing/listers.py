@@ -32,6 +32,8 @@ class Columns(dict[str, pa.Array]):
     def __init__(self, arrays: Mapping[str, pa.Array]) -> None:
         super().__init__(arrays)
         self._flags: dict[str, Flags] = {}
+        self._valid: dict[str, Flags] = {}
+        self._usable: dict[str, Flags] = {}
         self._read: dict[str, intake.Column] = {}
 
     def read(self, name: str) -> intake.Column:
@@ -39,6 +41,24 @@ class Columns(dict[str, pa.Array]):
         if name not in self._read:
             self._read[name] = intake.read_column(self[name])
         return self._read[name]
+
+    def valid(self, name: str, count: int) -> Flags:
+        """Return which records have a value."""
+        if name not in self._valid:
+            valid = self.read(name).valid
+            self._valid[name] = frozen(np.ones(count, np.uint8) if valid is None else valid.view(np.uint8))
+        return self._valid[name]
+
+    def usable(self, name: str, count: int) -> Flags:
+        """Return which records have a value that is not NaN."""
+        if name not in self._usable:
+            column, usable = self.read(name), self.valid(name, count)
+            if column.kind == "f8":
+                usable = usable & (column.data == column.data)
+            elif column.kind is None:
+                usable = usable & np.array([v == v for v in column.data.tolist()], bool)
+            self._usable[name] = frozen(usable.astype(np.uint8, copy=False))
+        return self._usable[name]
 
     def flags(self, name: str) -> Flags:
         """Return where a predicate is true; a null is false."""
@@ -282,7 +302,7 @@ class PartedLister(RunLister):
         """Write windows."""
         (flags,) = self._columns(batch)
         told = (batch.codes, batch.bounds, batch.base, self.keyed["begin"], marks, out)
-        count: int = machines.run("parted_runs", flags, *told)
+        count: int = machines.run("parted_runs", np.flatnonzero(flags.view(bool)), *told)
         return count
 
 

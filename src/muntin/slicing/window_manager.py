@@ -377,8 +377,8 @@ class WindowManager:
             return "each"
         if partials.invertible:
             return "prefix"
-        if self.store == "auto" and int((high - low).sum()) <= queries * store.count:
-            return "each"  # windows of a query do not overlap: there is nothing to share
+        if self.store == "auto" and int((high - low).sum()) <= 4 * queries * store.count:
+            return "each"  # windows of a query hardly overlap: there is little to share
         own = partials.part is None  # pairs would reach across keys, where they may raise
         return "slide" if self.store == "sliding" or queries <= _FEW or own else "levels"
 
