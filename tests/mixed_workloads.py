@@ -18,7 +18,16 @@ from tests.workloads import EXACT, KEYS, Advance, Call, Finish, Process, Setting
 
 KINDS = ("rolling", "rolling_rows", "last_span", "last_n", "punctuation", "landmark", "landmark_until")
 KINDS += ("landmark_length", "landmark_every", "landmark_until_every", "landmark_length_every")
-KINDS += ("threshold_frame", "delta_frame", "aggregate_frame", "state_window", "on", "user_window", "own")
+KINDS += (
+    "threshold_frame",
+    "delta_frame",
+    "aggregate_frame",
+    "state_window",
+    "on",
+    "user_window",
+    "own",
+    "policy_window",
+)
 
 
 @st.composite

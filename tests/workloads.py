@@ -162,6 +162,9 @@ def marked_window(spec: Spec) -> Any:
             return mt.aggregate_frame(bound(call), reaches=reaches)
         case "calendar", (unit, tz, _):
             return mt.calendar(unit, tz)
+        case "policy_window", (trigger, evict):
+            made = [getattr(mt.policies, name)(*given) for name, *given in (trigger, evict)]
+            return mt.policy_window(*made)
         case "own", (period, parts):
             return OwnGrid(period, parts)
         case "user_window", (name,):

@@ -278,6 +278,55 @@ def equal_times(times: Any, codes: Any, bounds: Any, last: Any, ordinals: Any, o
             out[i] = ordinals[k]
 
 
+def policy_runs(
+    codes: Any,
+    positions: Any,
+    times: Any,
+    values: Any,
+    new: Any,
+    triggers: Any,
+    evictions: Any,
+    trigger_every: int,
+    evict: int,
+    amount: float,
+    kept: Any,
+    out: Any,
+) -> int:
+    """Write what eviction has left at each new record that triggers; mark the records that stay.
+
+    Records lie by key and position, those that are held before new ones. trigger_every: 0 for flags. evict: 0
+    all but so many, 1 by time, 2 by value, 3 at flags.
+    """
+    count = 0
+    h = 0
+    for i in range(len(codes)):
+        if i == 0 or codes[i] != codes[i - 1]:
+            for j in range(h, i):
+                kept[j] = True
+            h = i
+        if not new[i]:
+            continue
+        if evict == 0:
+            h = max(h, i + 1 - int(amount))
+        elif evict == 1:
+            while times[h] <= times[i] - int(amount):
+                h += 1
+        elif evict == 2:
+            x = values[i]
+            while h < i and x == x and values[h] == values[h] and not abs(values[h] - x) <= amount:
+                h += 1
+        elif evictions[i]:
+            h = i
+        if (positions[i] + 1) % trigger_every == 0 if trigger_every else triggers[i]:
+            out[0, count] = codes[i]
+            out[1, count] = positions[h]
+            out[2, count] = positions[i] + 1
+            count += 1
+    for j in range(h, len(codes)):
+        kept[j] = True
+    return count
+
+
 def locate(cell_codes: Any, cell_starts: Any, codes: Any, starts: Any, out: Any) -> None:
     """Write the first cell of a key at or past a start; cells lie by key and start."""
     n = len(cell_codes)
@@ -328,6 +377,7 @@ _PLAIN = {
         step_ends,
         first_not_before,
         equal_times,
+        policy_runs,
         locate,
     )
 }

@@ -8,6 +8,7 @@ from muntin.windows.grid import cumulate, sliding, tumbling
 from muntin.windows.measures import on
 from muntin.windows.own import user_window
 from muntin.windows.own_grid import ContextFreeWindow
+from muntin.windows.policies import policy_window
 from muntin.windows.punctuation import landmark, punctuation
 from muntin.windows.rolling import last_n, last_span, rolling
 from muntin.windows.session import session
@@ -26,6 +27,7 @@ __all__ = [
     "last_n",
     "last_span",
     "on",
+    "policy_window",
     "punctuation",
     "rolling",
     "session",
