@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class CalendarGrid:
 
     def __init__(self, unit: str, zone: str, per_second: int) -> None:
         self.unit, self.zone, self.per_second = unit, zone, per_second
-        self._zone = ZoneInfo(zone)
+        self._zone = _zone(zone)
         self._number, self._date, days = _UNITS[unit]
         self.length = days * _DAY * per_second  # no window is longer
         self._numbers: Places = np.empty(0, np.int64)
@@ -165,8 +164,14 @@ def calendar(unit: str, tz: str = "UTC") -> Window:
     """
     if unit not in _UNITS:
         raise ValueError(f"unit is one of {', '.join(map(repr, _UNITS))}, not {unit!r}.")
+    _zone(tz)
+    return Calendar(unit, tz)
+
+
+def _zone(tz: str) -> datetime.tzinfo:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # takes a while to load
+
     try:
-        ZoneInfo(tz)
+        return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise ValueError(f"tz is the name of a time zone such as 'Europe/Berlin', not {tz!r}.") from error
-    return Calendar(unit, tz)
