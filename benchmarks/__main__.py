@@ -11,13 +11,13 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import calls, latency, peers, speed, windows
+from benchmarks import calls, frames, latency, peers, speed, windows
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    results = [speed.run(), latency.run(), windows.run(), peers.run(), calls.run()]
+    results = [speed.run(), latency.run(), windows.run(), frames.run(), peers.run(), calls.run()]
     packages = {"NumPy": np, "Numba": numba, "Arrow": pa}
     versions = ", ".join(f"{name} {package.__version__}" for name, package in packages.items())
     head = [
