@@ -75,6 +75,17 @@ class WindowManager:
             return False
         return all(watermark <= end for end in self._next_sessions.values())
 
+    def only_grids(self, watermark: int) -> bool:
+        """Tell whether only windows on grids come into view up to a watermark, folded each by itself."""
+        quiet = all(watermark <= end for end in self._next_sessions.values())
+        return quiet and not self.spans and self.store in ("auto", "lazy")
+
+    def ended(self, watermark: int, rows: int, combines: int) -> None:
+        """Note that windows on grids were emitted up to a watermark."""
+        self._next_end = min(next_end(p.window, watermark) for p in self.plan.of_family("grid"))
+        self.windows_emitted += rows
+        self.final_combines += combines
+
     def saved(self) -> dict[str, Any]:
         """Return a copy of what a call may change."""
         return {
