@@ -59,10 +59,10 @@ class KeyTable:
         """Number integers that lie close together through a table; None if they do not."""
         if column.null_count or pa.types.is_uint64(column.type):
             return None
-        keys = np.ascontiguousarray(arrow.data(column), np.int64)
-        low, high = int(keys.min()), int(keys.max())
-        if high - low >= max(len(keys), 1024):
+        low, high = pc.min_max(column).as_py().values()
+        if high - low >= max(len(column), 1024):
             return None
+        keys = np.ascontiguousarray(arrow.data(column), np.int64)
         codes, distinct = np.empty(len(keys), np.int64), np.empty(high - low + 1, np.int64)
         table = np.full(high - low + 1, -1)
         count = loops.run("number_keys", keys, low, table, codes, distinct)

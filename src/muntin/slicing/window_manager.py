@@ -153,11 +153,8 @@ class WindowManager:
             return []
         dense = [r for r in ranges if one_key and r[2] - r[1] < len(ordered) + 64]
         found = [listed_windows(ordered, dense)] if dense else []
-        ends = ordered.key_ends() if len(dense) < len(ranges) else None
-        for planned, first, last in ranges:
-            if ends is not None and (planned, first, last) not in dense:
-                found.append(found_windows(planned, ordered, ends, first, last))
-        return found
+        sparse = [which for which in ranges if which not in dense]
+        return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
 
     def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
         """Return windows that are new in view or have fresh records, saying which."""
