@@ -34,6 +34,7 @@ from tests.workloads import (
 )
 
 FIXED = {"query", "window_start", "window_end", "window_id", "revision", "change"}
+FIXED |= {"measure_start", "measure_end"}
 
 
 @dataclass
@@ -84,7 +85,8 @@ def _as_row(record: Record, workload: Workload) -> dict:
         "w": record.w,
         **dict(zip(workload.keys, record.key, strict=True)),
     }
-    return values | ({"tie": record.tie} if workload.tie else {})
+    marks = {name: getattr(record, name) for name in "pqsm"} if workload.marked else {}
+    return values | ({"tie": record.tie} if workload.tie else {}) | marks
 
 
 def operator_of(workload: Workload) -> "mt.WindowOperator":
@@ -110,7 +112,8 @@ def run_operator(workload: Workload) -> Iterator[Step]:
         match call:
             case Process(records, form):
                 rows = told(
-                    operator.process(batch_of(records, workload.keys, workload.tie, form)), workload.keys
+                    operator.process(batch_of(records, workload.keys, workload.tie, form, workload.marked)),
+                    workload.keys,
                 )
             case Advance(to):
                 rows = told(operator.advance(to), workload.keys)
@@ -144,9 +147,15 @@ def told(table: pa.Table, keys: tuple[str, ...]) -> list[Row]:
             row["change"],
             row["revision"],
             {name: value for name, value in row.items() if name not in FIXED.union(keys)},
+            measures=_measures(row),
         )
         for row in table.to_pylist()
     ]
+
+
+def _measures(row: dict) -> tuple | None:
+    bounds = row.get("measure_start"), row.get("measure_end")
+    return None if None in bounds else bounds
 
 
 # ---- the comparison ----
@@ -181,7 +190,7 @@ def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str) -
 
 
 def _identity(row: Row) -> tuple:
-    return row.key, row.query, row.start, row.end, row.id, row.change, row.revision
+    return row.key, row.query, row.start, row.end, row.id, row.change, row.revision, row.measures
 
 
 def check_values(got: Row, want: Row, calls: dict[str, tuple[str, ...]], where: str) -> None:

@@ -11,79 +11,17 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.oracle import answer
+from tests.oracle_grids import GRIDS, grid_windows, grid_windows_between
+from tests.oracle_windows import KINDS, identity_of, whole_measures
+from tests.window_types import FOREVER, NEVER, Arrived, Bounds, Key, Record, Row, Spec, Time, Window
 
-NEVER = -math.inf  # the watermark, and the largest time seen, before there is any
-FOREVER = math.inf  # the watermark once the stream is finished
-GRIDS = ("tumbling", "sliding", "cumulate")
 COUNTS = ("count_tumbling", "count_sliding")
+USERS = ("user_window", "policy_window")
 
-Key = tuple[Any, ...]
-Bounds = tuple[int, int]
-Time = int | float  # an integer, NEVER or FOREVER
-
-
-# ---- what goes in and what comes out ----
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A query. `params` by kind: tumbling (length, offset), sliding (length, every, offset),
-    cumulate (length, step), session (gap,), count_tumbling (n,), count_sliding (n, every).
-
-    `aggregates` maps the name of an output column to a function and the columns it reads: ("sum", "v").
-    """
-
-    name: str
-    kind: str
-    params: tuple[int, ...]
-    aggregates: dict[str, tuple[str, ...]]
-    emit_empty: bool = False
-    emit_partial: bool = False
-    emit: str = "all"
-
-
-class Record(NamedTuple):
-    """One record as handed over; `key` holds a value per key column, `tie` is 0 where no tie is named."""
-
-    t: int
-    v: float | None = None
-    w: int | None = None
-    key: Key = ()
-    tie: int = 0
-
-
-class Arrived(NamedTuple):
-    """A record with its place in the stream and the watermark just before it."""
-
-    seq: int
-    record: Record
-    watermark: Time
-
-
-class Window(NamedTuple):
-    """A window of a view, with the records that count for it in canonical order."""
-
-    start: int
-    end: int
-    id: int | None
-    records: tuple[Arrived, ...]
-
-
-class Row(NamedTuple):
-    """One row of a result; `records` are those behind it, for whoever wants to judge rounding."""
-
-    key: Key
-    query: str
-    start: int
-    end: int
-    id: int | None
-    change: str
-    revision: int
-    values: dict[str, Any]
-    records: tuple[Arrived, ...] = ()
+__all__ = ["COUNTS", "GRIDS", "NEVER", "Oracle", "Record", "Row", "Spec", "one_shot", "row_order"]
 
 
 @dataclass
@@ -133,33 +71,6 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
 def same(a: Any, b: Any) -> bool:
     """Equality of answers, in which NaN equals NaN."""
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
-
-
-# ---- time grids ----
-
-
-def _grid_near(spec: Spec, low: int, high: int) -> Iterator[Bounds]:
-    """All windows of a grid that touch [low, high], and some beside it."""
-    if spec.kind == "cumulate":
-        length, step = spec.params
-        for k in range(low // length - 1, high // length + 2):
-            for j in range(1, length // step + 1):
-                yield k * length, k * length + j * step
-        return
-    length, offset = spec.params[0], spec.params[-1]
-    every = length if spec.kind == "tumbling" else spec.params[1]
-    for k in range((low - offset - length) // every - 1, (high - offset) // every + 2):
-        yield k * every + offset, k * every + offset + length
-
-
-def grid_windows(spec: Spec, t: int) -> list[Bounds]:
-    """The windows of a grid that hold the time t."""
-    return [(start, end) for start, end in _grid_near(spec, t, t) if start <= t < end]
-
-
-def grid_windows_between(spec: Spec, first: int, last: int) -> list[Bounds]:
-    """The windows of a grid with a record before them and one after: `first` and `last` are their times."""
-    return [(start, end) for start, end in _grid_near(spec, first, last) if first < start and end <= last]
 
 
 # ---- the operator ----
@@ -282,16 +193,37 @@ class Oracle:
     def _view(self, query: Query) -> dict[tuple, Window]:
         """All windows of a query whose emission condition holds, by their identity."""
         kind, name = query.spec.kind, query.spec.name
-        find = self._grid if kind in GRIDS else self._sessions if kind == "session" else self._positions
         view = {}
         for key in self.arrived:
-            for window in find(query, self._canonical(key)):
-                bounds = (window.start, window.end)
-                view[name, key, window.id if kind in COUNTS else bounds] = window
+            records = self._canonical(key)
+            windows = self._grid(query, records) if kind in GRIDS else self._others(query, records)
+            for window in windows:
+                if self.watermark >= window.due:
+                    view[name, key, identity_of(kind, window)] = window
         return view
 
+    def _others(self, query: Query, records: list[Arrived]) -> Iterator[Window]:
+        """All windows but those of time grids, over the records that count."""
+        kind = query.spec.kind
+        records = [a for a in records if self._in_time(query, a)]
+        if kind in USERS:
+            records = [a for a in records if self._shown(a)]
+        windows = KINDS[kind](query.spec, records)
+        return (
+            whole_measures(query.spec, records, windows) if kind == "on" and query.since > NEVER else windows
+        )
+
+    def _shown(self, arrived: Arrived) -> bool:
+        """Whether user and policy windows see a record yet: once t <= W - L.
+
+        Where a tie orders records of equal time, one that is still in time may come before others of its
+        time. Rows are final, so that the time must have passed: t < W - L.
+        """
+        known = self.watermark - self.lateness
+        return arrived.record.t < known or (arrived.record.t == known and not self.tie)
+
     def _grid(self, query: Query, records: list[Arrived]) -> Iterator[Window]:
-        """Windows that have ended: those with records and, if they are wanted, those without."""
+        """Windows with records and, if they are wanted, those without."""
         members: dict[Bounds, list[Arrived]] = defaultdict(list)
         for arrived in records:
             for bounds in self._windows_for(query, arrived):
@@ -302,34 +234,7 @@ class Oracle:
             for bounds in grid_windows_between(query.spec, min(times), max(times)) if times else []:
                 members[bounds]  # made if there is none
         for (start, end), inside in members.items():
-            if self.watermark >= end:
-                yield Window(start, end, None, tuple(inside))
-
-    def _sessions(self, query: Query, records: list[Arrived]) -> Iterator[Window]:
-        """Maximal runs with at most `gap` between neighbours, once no record in time can join."""
-        (gap,) = query.spec.params
-        runs: list[list[Arrived]] = []
-        for arrived in records:
-            if not self._in_time(query, arrived):
-                continue
-            if runs and arrived.record.t - runs[-1][-1].record.t <= gap:
-                runs[-1].append(arrived)
-            else:
-                runs.append([arrived])
-        for run in runs:
-            end = run[-1].record.t + gap
-            if self.watermark > end:
-                yield Window(run[0].record.t, end, None, tuple(run))
-
-    def _positions(self, query: Query, records: list[Arrived]) -> Iterator[Window]:
-        """Windows over positions among the records that count: full ones, partial ones at the end."""
-        size, every = query.spec.params[0], query.spec.params[-1]
-        records = [a for a in records if self._in_time(query, a)]
-        for number, first in enumerate(range(0, len(records), every)):
-            inside = tuple(records[first : first + size])
-            whole = len(inside) == size or (self.finished and query.spec.emit_partial)
-            if whole and self.watermark >= inside[-1].record.t:
-                yield Window(inside[0].record.t, inside[-1].record.t, number, inside)
+            yield Window(start, end, None, tuple(inside), end)
 
     # ---- corrections ----
 
@@ -346,17 +251,17 @@ class Oracle:
         return rows
 
     def _retractions(self, query: Query, before: dict, after: dict) -> Iterator[Row]:
-        for identity, window in before.items():
-            if identity not in after:
+        for known, window in before.items():
+            if known not in after:
                 nothing = dict.fromkeys(query.spec.aggregates)
-                yield self._row(identity, window._replace(records=()), "retract", nothing)
+                yield self._row(known, window._replace(records=()), "retract", nothing)
 
     def _changes(self, query: Query, before: dict, after: dict) -> Iterator[Row]:
         on_change = query.spec.emit == "on_change"
         previous = _previous_windows(after) if on_change else {}
         for identity, window in after.items():
-            if before.get(identity) == window:  # the same bounds and the same records
-                continue
+            if identity in before and before[identity]._replace(due=window.due) == window:
+                continue  # the same bounds and the same records
             values = _values(query.spec, window)
             if identity in previous:
                 last = _values(query.spec, previous[identity])
@@ -368,7 +273,8 @@ class Oracle:
         name, key, _ = identity
         revision = self._told[identity]
         self._told[identity] += 1
-        return Row(key, name, window.start, window.end, window.id, change, revision, values, window.records)
+        bounds = (window.start, window.end, window.id)
+        return Row(key, name, *bounds, change, revision, values, window.records, window.measures)
 
 
 def _values(spec: Spec, window: Window) -> dict[str, Any]:
@@ -379,12 +285,21 @@ def _previous_windows(view: dict[tuple, Window]) -> dict[tuple, Window]:
     """For each window of a view the one before it of the same key, where there is one."""
     previous: dict[tuple, Window] = {}
     last: dict[Key, Window] = {}
-    for identity in sorted(view, key=lambda i: (view[i].id or 0, view[i].end, view[i].start)):
+    for identity in sorted(view, key=lambda i: _sequence(i, view[i])):
         key = identity[1]
         if key in last:
             previous[identity] = last[key]
         last[key] = view[identity]
     return previous
+
+
+def _sequence(identity: tuple, window: Window) -> tuple:
+    """Where a window stands among those of its query and key."""
+    if window.measures is not None:
+        return window.measures[::-1]
+    if isinstance(identity[2], int):  # the window's number, or its end
+        return (identity[2],)
+    return (window.end, window.start if window.id is None else window.id)
 
 
 def row_order(row: Row, places: dict[str, int]) -> tuple:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import muntin as mt
 from tests.aggregates import Affine, Listed, SumOfSquares, Union
+from tests.user_functions import DISCRETIZERS
 from tests.windows_oracle import COUNTS, GRIDS, NEVER, Record, Spec
 
 
@@ -83,6 +84,7 @@ class Workload:
     keys: tuple[str, ...] = ()
     tie: bool = False
     store: str = "auto"
+    marked: bool = False  # records have predicates, a state and a measure
 
 
 # ---- in muntin's own terms ----
@@ -109,6 +111,8 @@ def query_of(spec: Spec) -> Any:
             window = mt.count_tumbling(n)
         case "count_sliding", (n, every):
             window = mt.count_sliding(n, every=every)
+        case _:
+            window = marked_window(spec)
     aggregates = {column: bound(call) for column, call in spec.aggregates.items()}
     return window.agg(
         name=spec.name,
@@ -119,10 +123,38 @@ def query_of(spec: Spec) -> Any:
     )
 
 
+def marked_window(spec: Spec) -> Any:
+    """The library's window for a spec of one of the kinds that look at records."""
+    match spec.kind, spec.params:
+        case "rolling_rows", (n,):
+            return mt.rolling(rows=n)
+        case "landmark_until", (when, until):
+            return mt.landmark(when, until=until)
+        case "landmark_length", (when, length):
+            return mt.landmark(when, length=length)
+        case "landmark_every", (when, every):
+            return mt.landmark(when, every=every)
+        case "landmark_until_every", (when, until, every):
+            return mt.landmark(when, until=until, every=every)
+        case "landmark_length_every", (when, length, every):
+            return mt.landmark(when, length=length, every=every)
+        case "aggregate_frame", (call, reaches):
+            return mt.aggregate_frame(bound(call), reaches=reaches)
+        case "user_window", (name,):
+            function, state, columns = DISCRETIZERS[name]
+            return mt.user_window(function, state=state, columns=columns)
+        case "on", (measure, kind, params):
+            return mt.on(measure, query_of(Spec("grid", kind, params, {"n": ("count",)})).window)
+        case kind, params:
+            return getattr(mt, kind)(*params)
+
+
 KEY_TYPES = {"k": pa.string(), "site": pa.string(), "unit": pa.int64()}
 
 
-def batch_of(records: list[Record], keys: tuple[str, ...], tie: bool, form: str = "table") -> Any:
+def batch_of(
+    records: list[Record], keys: tuple[str, ...], tie: bool, form: str = "table", marked: bool = False
+) -> Any:
     """Records as a batch that the operator takes."""
     columns = {
         name: pa.array([r.key[place] for r in records], KEY_TYPES[name]) for place, name in enumerate(keys)
@@ -132,6 +164,10 @@ def batch_of(records: list[Record], keys: tuple[str, ...], tie: bool, form: str 
     columns["w"] = pa.array([r.w for r in records], pa.int64())
     if tie:
         columns["tie"] = pa.array([r.tie for r in records], pa.int64())
+    if marked:
+        columns |= {name: pa.array([getattr(r, name) for r in records], pa.bool_()) for name in ("p", "q")}
+        columns["s"] = pa.array([r.s for r in records], pa.float64())
+        columns["m"] = pa.array([r.m for r in records], pa.int64())
     if form == "table":
         return pa.table(columns)
     if form == "batch":
@@ -289,7 +325,7 @@ _FORMS = st.sampled_from(["table", "table", "table", "batch", "lists", "arrays"]
 
 
 @dataclass
-class _Clock:
+class Clock:
     """The clock of the stream and the operator's watermark, while a workload is put together."""
 
     policy: str | int
@@ -317,7 +353,7 @@ def _lists_of(elements: st.SearchStrategy, most: int) -> st.SearchStrategy:
     return least.flatmap(lambda size: st.lists(elements, min_size=size, max_size=most))
 
 
-def _steps(records: st.SearchStrategy, manual: bool) -> st.SearchStrategy:
+def steps(records: st.SearchStrategy, manual: bool) -> st.SearchStrategy:
     """Calls, still without times and names."""
     parts = {
         "process": (_lists_of(records, 8), _FORMS),
@@ -333,7 +369,7 @@ def _steps(records: st.SearchStrategy, manual: bool) -> st.SearchStrategy:
     return _lists_of(kinds.flatmap(lambda kind: st.tuples(st.just(kind), *parts[kind])), 20)
 
 
-def _put_together(steps: list[tuple], names: list[str], later: list[Spec], clock: _Clock) -> list[Call]:
+def put_together(steps: list[tuple], names: list[str], later: list[Spec], clock: Clock) -> list[Call]:
     """Turn steps into calls that are allowed where they stand."""
     calls: list[Call] = []
     names, later = list(names), list(later)
@@ -358,7 +394,7 @@ def _uses_arguments(queries: list[Spec]) -> bool:
 
 
 @st.composite
-def _setting(draw: st.DrawFn) -> Setting:
+def settings_(draw: st.DrawFn) -> Setting:
     policy = draw(st.sampled_from(["in_order", 0, 1, 3, 7, 15, "manual", "manual", "manual"]))
     lateness = 0 if policy == "in_order" else draw(st.sampled_from([20, 60, 3, 8, 0, 0]))
     return Setting(policy, lateness, tie=draw(_rarely), spells=draw(_rarely))
@@ -367,15 +403,15 @@ def _setting(draw: st.DrawFn) -> Setting:
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
     """A whole run of the operator."""
-    setting = draw(_setting())
+    setting = draw(settings_())
     size, more = draw(st.integers(1, 5)), draw(st.integers(0, 2))
     queries = [draw(specs(f"q{place}", setting)) for place in range(size + more)]
     keys = draw(st.sampled_from(list(KEYS)))
     w_nulls = not _uses_arguments(queries) and draw(st.booleans())
     records = draw(_records(keys, setting, w_nulls))
-    steps = draw(_steps(records, setting.policy == "manual"))
-    clock = _Clock(setting.policy, draw(st.sampled_from([0, 7, -1, -20, 100, -(10**9)])))
-    calls = _put_together(steps, [spec.name for spec in queries[:size]], queries[size:], clock)
+    drawn = draw(steps(records, setting.policy == "manual"))
+    clock = Clock(setting.policy, draw(st.sampled_from([0, 7, -1, -20, 100, -(10**9)])))
+    calls = put_together(drawn, [spec.name for spec in queries[:size]], queries[size:], clock)
     if draw(st.sampled_from([True] * 9 + [False])):
         calls.append(Finish())
     return Workload(
@@ -397,6 +433,6 @@ def tables(draw: st.DrawFn) -> Workload:
     keys = draw(st.sampled_from(list(KEYS)))
     w_nulls = not _uses_arguments(queries) and draw(st.booleans())
     drawn = draw(_lists_of(draw(_records(keys, setting, w_nulls)), 60))
-    clock = _Clock("manual", draw(st.sampled_from([0, 7, -20, -(10**9)])))
+    clock = Clock("manual", draw(st.sampled_from([0, 7, -20, -(10**9)])))
     batch = Process([clock.stamp(gap, record) for gap, record in drawn], draw(_FORMS))
     return Workload(queries, [batch, Finish()], policy="manual", keys=keys)

@@ -127,7 +127,7 @@ class WindowOperator:
 
     def _inputs(self) -> list[str]:
         """Return the value columns that queries read."""
-        names = {n: None for _, query in self._queries for a in query.aggregates.values() for n in a.columns}
+        names = {name: None for _, query in self._queries for name in query.columns()}
         if (
             self._engine is not None
         ):  # a field that a removed query left may serve others, with all its columns

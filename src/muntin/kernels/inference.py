@@ -54,10 +54,10 @@ class _Inference:
         self.code = modules.functions("functions", functions)
 
     def signature(self) -> Signature:
-        lifted = _codes(self._returned("lift", self.values))
+        lifted = codes_of(self._returned("lift", self.values))
         state = lifted
         for _ in range(3):
-            together = _codes(self._returned("combine", (self._type(state), self._type(state))))
+            together = codes_of(self._returned("combine", (self._type(state), self._type(state))))
             wider = self._wider(state, together)
             if wider == state:
                 break
@@ -85,7 +85,7 @@ class _Inference:
         return tuple(max(x, y, key=order.index) for x, y in zip(a, b, strict=True))
 
 
-def _codes(kind: Any) -> tuple[str, ...]:
+def codes_of(kind: Any) -> tuple[str, ...]:
     """Return the type codes of a scalar or a flat tuple of scalars."""
     from numba import types
 
@@ -93,7 +93,7 @@ def _codes(kind: Any) -> tuple[str, ...]:
         items: list[Any] = list(cast(Any, kind))
         if any(isinstance(item, types.BaseTuple) for item in items):
             raise NotCompilableError("the state is a tuple of tuples; a flat one would compile")
-        return tuple(_codes(item)[0] for item in items)
+        return tuple(codes_of(item)[0] for item in items)
     if isinstance(kind, types.Boolean):
         return ("b1",)
     if isinstance(kind, types.Integer) and kind is not types.uint64:
@@ -108,7 +108,7 @@ def _answer(kind: Any) -> tuple[str, bool]:
     from numba import types
 
     misses = isinstance(kind, types.Optional)
-    codes = _codes(cast(Any, kind).type if misses else kind)
+    codes = codes_of(cast(Any, kind).type if misses else kind)
     if len(codes) != 1:
         raise NotCompilableError("the answer is not one scalar")
     return codes[0], misses

@@ -164,6 +164,11 @@ class CountSlices:
         live: NDArray[np.bool_] = store.column("start") + self.longest > self.seen[store.column("code")]
         return live
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of kept records."""
+        return self.pending.nbytes
+
     def _reserve(self, keys: int) -> None:
         if keys > len(self.seen):
             room = max(keys, 2 * len(self.seen))

@@ -12,10 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing import intake, loops, output
+from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.kinds import check_inputs, make_lister
+from muntin.slicing.listers import Lister
 from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission, Rows
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
@@ -68,10 +72,14 @@ class Engine:
         self.plan = Plan(clock)
         self.tables = RowTables(self.plan, time_type)
         self.tables.plan_answers(queries, self.types)
+        for _, query in queries:
+            check_inputs(query.window, self.types)
         planned = self.plan.add(queries, None)
         fields = {number: self._field(number) for number in self.plan.fields}
         in_order = policy == "in_order" and not tied
-        self.slices = SliceManager(self.plan, fields, in_order=in_order, tied=tied, eager=store == "eager")
+        self.slices = SliceManager(
+            self.plan, fields, self._lister, in_order=in_order, tied=tied, eager=store == "eager"
+        )
         self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
         self.watch_empty(planned)
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
@@ -87,6 +95,9 @@ class Engine:
         kinds = intake.kinds_of(plan, self.types)
         return make_field(plan.field, plan.own, kinds, nullable=nullable)
 
+    def _lister(self, planned: PlannedQuery) -> Lister:
+        return make_lister(planned, self.types)
+
     def watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
         """Follow the records of each key for queries that report empty windows."""
         for query in planned:
@@ -99,11 +110,12 @@ class Engine:
         self._take_up(name, query, origin)
 
     def _take_up(self, name: str, query: Query, origin: int | None) -> None:
-        if self.waiting or any(n not in self.types for a in query.aggregates.values() for n in a.columns):
+        if self.waiting or any(name not in self.types for name in query.columns()):
             query.window.resolved(self.plan.clock)
             self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
             return
         query.window.resolved(self.plan.clock)  # may raise: nothing has changed yet
+        check_inputs(query.window, self.types)
         self.tables.plan_answers([(name, query)], self.types)
         planned = self.plan.add([(name, query)], origin)
         for number in self.plan.fields:
@@ -159,12 +171,13 @@ class Engine:
         return Survey(disordered, low, high, late > 0)
 
     def columns(self) -> set[str]:
-        """Return the columns that fields read."""
-        return self.plan.columns()
+        """Return the columns that fields and windows read."""
+        windows = {name for p in self.plan.queries for name, _ in p.query.window.inputs()}
+        return self.plan.columns() | windows
 
     def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
         """Return what each field reads; fields that meet their first null go on in a form that holds it."""
-        read = {name: intake.read_column(columns[name]) for name in self.columns()}
+        read = {name: intake.read_column(columns[name]) for name in self.plan.columns()}
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]
@@ -176,6 +189,9 @@ class Engine:
                     self._widen(number, None)
                 elif values.valid is not None and not partials.nullable:
                     self._widen(number, values.kinds)
+        for slices in self.slices.positions.values():
+            for lister in slices.settled.listers.values():
+                found[lister.signal] = lister.read(columns, count)
         return found
 
     def _widen(self, number: int, kinds: tuple[str, ...] | None) -> None:
@@ -217,7 +233,8 @@ class Engine:
         Where rows are final and those of a later part end later. It pays where records are scattered over
         cells: what a part needs fits into memory that is used again.
         """
-        final = not self.lateness and not self.slices.tied and not self.slices.counts
+        by_position = self.slices.counts or self.slices.positions
+        final = not self.lateness and not self.slices.tied and not by_position
         if not final or self.windows.spans or len(self.plan.queries) > _FEW_QUERIES:
             return False
         return keys > 1 and self.windows.slice_by_slice is not None
@@ -288,6 +305,8 @@ class Engine:
         fields = self.slices.fields
         if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
             return True
+        if any(slices.may_raise for slices in self.slices.positions.values()):
+            return True
         return bool(self.sum_bounds) and self._may_overflow()
 
     def _may_overflow(self) -> bool:
@@ -319,9 +338,9 @@ class Engine:
                 if number in store.fields:
                     high = partials.scalars(store.states(number))[0]
                     total += (int(np.abs(high).sum()) + len(high)) << 32
-            for counts in self.slices.counts.values():
-                if number in counts.pending.values and len(counts.pending):
-                    total += sum(abs(v) for v in counts.pending.values[number].columns[0].tolist())
+            for slices in self._by_position():
+                if number in slices.pending.values and len(slices.pending):
+                    total += sum(abs(v) for v in slices.pending.values[number].columns[0].tolist())
             self.sum_bounds[number] = total
 
     def _process(
@@ -457,6 +476,8 @@ class Engine:
             groups += windows.session_rows(before, view, self._old_sessions)
         if self.slices.counts:
             groups += windows.count_rows(view, final=final)
+        if self.slices.positions:
+            groups += windows.position_rows(view, final=final)
         self._rows(emission, groups)
         self.slices.settle()
         for spans in windows.spans.values():
@@ -469,7 +490,7 @@ class Engine:
     def lookup(self, name: str, start: int, end_: int, code: int | None, keys: KeyTable) -> pa.Table:
         """Return the aggregates of a query over the live slices that lie between two times, by key."""
         planned = next((p for p in self.plan.queries if p.name == name), None)
-        if planned is None or planned.family == "count":
+        if planned is None or planned.family not in ("grid", "session"):
             raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
         store = self.slices.grid if planned.family == "grid" else self.slices.sessions[planned.origin]
         assert store is not None
@@ -544,7 +565,10 @@ class Engine:
         }
 
     def _stores(self) -> list[Any]:
-        return [*self.slices.time_stores(), *(slices.store for slices in self.slices.counts.values())]
+        return [*self.slices.time_stores(), *(slices.store for slices in self._by_position())]
+
+    def _by_position(self) -> list[CountSlices | PositionSlices]:
+        return [*self.slices.counts.values(), *self.slices.positions.values()]
 
     def slice_count(self) -> int:
         """Return the number of live slices, those of each key counted."""
@@ -570,15 +594,15 @@ class Engine:
 
     def _remembering(self) -> bool:
         """Tell whether keys are remembered without slices, too."""
-        return bool(self.slices.counts or self.windows.spans or self.windows.previous)
+        return bool(self._by_position() or self.windows.spans or self.windows.previous)
 
     def records_kept(self) -> int:
         """Return the number of records kept."""
-        kept = sum(len(slices.pending) for slices in self.slices.counts.values())
+        kept = sum(len(slices.pending) for slices in self._by_position())
         return kept + (len(self.slices.log) if self.slices.log is not None else 0)
 
     def state_bytes(self) -> int:
         """Return the bytes of live slices, and of records that are kept."""
         total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
-        total += sum(slices.pending.nbytes for slices in self.slices.counts.values())
+        total += sum(slices.nbytes for slices in self._by_position())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)

@@ -193,7 +193,7 @@ class Page:
             return output.coded(self._query, labels)
         if name in ("window_start", "window_end"):
             return arrow.numbers(self._start if name == "window_start" else self._end, kind)
-        if name == "window_id":
+        if name in ("window_id", "measure_start", "measure_end"):
             return pa.nulls(_ROOM, kind)
         zeros = np.zeros(_ROOM, np.int64)
         if name == "revision":

@@ -219,11 +219,12 @@ def read_values(plan: FieldPlan, columns: Mapping[str, Column], count: int, kind
     valid = parts[0].valid if parts else None
     wide = any(part.kind is None or (k and part.valid is not None) for k, part in enumerate(parts))
     if kinds is None or wide or isinstance(plan.own, RowAggregate):
-        return Values(tuple(_as_objects(part) for part in parts), valid, count, None)
+        return Values(tuple(as_objects(part) for part in parts), valid, count, None)
     return Values(tuple(part.data for part in parts), valid, count, kinds)
 
 
-def _as_objects(column: Column) -> NDArray[Any]:
+def as_objects(column: Column) -> NDArray[Any]:
+    """Return a column as objects, None where there is no value."""
     if column.data.dtype == object:
         return column.data
     out = np.empty(len(column.data), object)

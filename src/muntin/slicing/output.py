@@ -171,7 +171,14 @@ def times(ticks: Places, kind: pa.DataType) -> pa.Array:
 class WindowColumns:
     """Makes the fixed columns; those that are most often all the same are made once and cut to size."""
 
-    def __init__(self, numbers: Sequence[int], labels: Sequence[str], time: pa.DataType) -> None:
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        labels: Sequence[str],
+        time: pa.DataType,
+        measure: pa.DataType | None = None,
+    ) -> None:
+        self._measure = measure  # None: no query has one
         self.labels = arrow.texts(labels)
         self._time = time
         self._places = np.zeros(max(numbers, default=0) + 1, np.int32)  # of labels, by a query's number
@@ -200,9 +207,23 @@ class WindowColumns:
             times(taken(joined(emission.start)), self._time),
             times(taken(joined(emission.end)), self._time),
             cut(self._nulls) if numbers is None else arrow.numbers(numbers, missing=numbers == NEVER),
+            *(self._measures(emission, order) if self._measure is not None else ()),
             cut(self._zeros) if revisions is None else arrow.numbers(taken(revisions)),
             cut(self._inserts) if changes is None else coded(taken(changes), CHANGES),
         ]
+
+    def _measures(self, emission: Emission, order: Places | None) -> list[pa.Array]:
+        """Return the bounds by another measure than time, null where there are none."""
+        columns = []
+        for side in (0, 1):
+            parts = [None if bounds is None else bounds[side] for bounds in emission.measure]
+            bounds = _filled(parts, emission.query, NEVER)
+            if bounds is None:
+                columns.append(pa.nulls(emission.count, self._measure))
+                continue
+            bounds = bounds if order is None else bounds[order]
+            columns.append(arrow.numbers(bounds, missing=bounds == NEVER).cast(self._measure))
+        return columns
 
     def _make(self, room: int) -> None:
         self._room, zeros = room, np.zeros(room, np.int64)

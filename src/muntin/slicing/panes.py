@@ -14,8 +14,8 @@ from muntin.slicing.engine import Engine
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, converted, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.slicer import Stretch
-from muntin.slicing.snapshot import dump_states, load_states
 from muntin.slicing.store import Panes
+from muntin.slicing.tabled import dump_states, load_states
 
 Places = NDArray[np.int64]
 _CELLS = ("start", "first", "last", "rows")

@@ -20,6 +20,7 @@ from muntin.slicing.envelope import SnapshotError, pack, unpack
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.slicing.store import AggregateStore
+from muntin.slicing.tabled import dump_store
 from muntin.windows.base import Query
 
 HEAD = "head"
@@ -50,7 +51,7 @@ def dump_parts(
 
 def _by_time(grid: AggregateStore, span: int) -> dict[str, pa.Table]:
     """Return the cells of a grid, a table for each stretch of time."""
-    cells = snapshot.dump_store(grid)
+    cells = dump_store(grid)
     order = np.lexsort((grid.column("code"), grid.column("start")))
     blocks = grid.column("start")[order] // span
     begins = np.flatnonzero(np.append(True, blocks[1:] != blocks[:-1])) if len(blocks) else blocks
@@ -146,11 +147,12 @@ def _without_others(
         "plan": plan,
         "answers": [column for column in described["answers"] if column in columns],
         "revisions": [pair for pair in described["revisions"] if pair[0][0] in numbers],
+        "views": [pair for pair in described["views"] if pair[0] in numbers],
         "previous": [pair for pair in described["previous"] if pair[0][0] in numbers],
         "spans": [span for span in described["spans"] if span[0] in numbers],
         "sum_bounds": {n: bound for n, bound in described["sum_bounds"].items() if int(n) in used},
     }
-    for family in ("session", "count"):
+    for family in ("session", "count", "position"):
         origins = {q[2] for q in plan["queries"] if kept[q[1]].window.family == family}
         listed = list(enumerate(described[f"{family}s"]))
         for k, (old, _) in enumerate([pair for pair in listed if pair[1] in origins]):

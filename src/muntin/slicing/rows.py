@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
+from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
 
 Places = NDArray[np.int64]
@@ -38,6 +39,8 @@ class Rows:
     low: Places
     high: Places
     by_place: bool = False  # ranges are single cells, by their place in the store
+    revision: Places | None = None  # None: the window manager numbers them
+    measure: tuple[Places, Places] | None = None  # bounds by another measure than time
 
     def __len__(self) -> int:
         return len(self.code)
@@ -47,7 +50,10 @@ class Rows:
         id_ = None if self.id is None else self.id[at]
         change = None if self.change is None else self.change[at]
         columns = (self.query[at], self.code[at], self.start[at], self.end[at])
-        return Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place)
+        rows = Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place)
+        rows.revision = None if self.revision is None else self.revision[at]
+        rows.measure = None if self.measure is None else (self.measure[0][at], self.measure[1][at])
+        return rows
 
 
 def _changes(rows: Rows) -> NDArray[np.int8]:
@@ -67,6 +73,12 @@ def joined(groups: list[Rows]) -> Rows:
         np.concatenate([r.low for r in groups]),
         np.concatenate([r.high for r in groups]),
     )
+    if any(r.revision is not None for r in groups):
+        each = (np.zeros(len(r), np.int64) if r.revision is None else r.revision for r in groups)
+        rows.revision = np.concatenate(list(each))
+    if any(r.measure is not None for r in groups):
+        none = [np.full((2, len(r)), NEVER) if r.measure is None else np.array(r.measure) for r in groups]
+        rows.measure = tuple(np.concatenate(none, axis=1))
     if (rows.query[1:] >= rows.query[:-1]).all():
         return rows
     return rows.take(np.lexsort((rows.high, rows.low, rows.query)))
@@ -106,6 +118,7 @@ class Emission:
     id: list[Places | None] = field(default_factory=list)  # None: no numbers
     change: list[NDArray[np.int8] | None] = field(default_factory=list)  # None: all are new
     revision: list[Places | None] = field(default_factory=list)  # None: all are 0
+    measure: list[tuple[Places, Places] | None] = field(default_factory=list)  # None: none has one
     # By output column: which rows (from, how many) have which answers of which aggregate; None: empty.
     answers: dict[str, list[tuple[Places, Answers | None, Aggregate]]] = field(default_factory=dict)
     count: int = 0

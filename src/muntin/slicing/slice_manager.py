@@ -7,7 +7,7 @@ apart; count windows have slices by position. A batch is cut once for grids and 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER, EdgeGrid
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, converted
+from muntin.slicing.listers import Lister
 from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.positions import PositionSlices
 from muntin.slicing.records import RecordLog, canonical
 from muntin.slicing.slicer import StreamSlicer, Stretch
 from muntin.slicing.store import BEHIND, AggregateStore, Panes
+from muntin.slicing.views import View
 from muntin.slicing.workload import Decisions, characteristics, decide, together
 
 Places = NDArray[np.int64]
@@ -34,12 +37,14 @@ class SliceManager:
         self,
         plan: Plan,
         fields: Mapping[int, FieldPartials],
+        make_lister: Callable[[PlannedQuery], Lister],
         *,
         in_order: bool,
         tied: bool,
         eager: bool,
     ) -> None:
         self.plan = plan
+        self._make_lister = make_lister
         self.eager = eager
         self.fields = dict(fields)
         self.in_order = in_order  # equal times included: no record ever comes before another
@@ -47,6 +52,7 @@ class SliceManager:
         self.grid: AggregateStore | None = None
         self.sessions: dict[Origin, AggregateStore] = {}
         self.counts: dict[Origin, CountSlices] = {}
+        self.positions: dict[Origin, PositionSlices] = {}
         self.log: RecordLog | None = None
         self.slicer: StreamSlicer | None = None
         self.decisions: dict[int, Decisions] = {}  # by query
@@ -85,11 +91,14 @@ class SliceManager:
             origin: self._adapted(self.sessions.get(origin), queries) for origin, queries in sessions.items()
         }
         self.counts = {origin: self._adapted_counts(origin, queries) for origin, queries in counts.items()}
+        positions = self._by_origin("position")
+        self.positions = {o: self._adapted_positions(o, queries) for o, queries in positions.items()}
         self._adapt_log()
         own = any(plan.own is not None for plan in self.plan.fields.values())
         late_sessions = any(origin is not None for origin in self.sessions)
         # Single records are added without a detour over arrays, where nothing can break off half-way.
-        self._one_by_one = not (own or late_sessions or self.counts or self.eager or self.log is not None)
+        by_position = self.counts or self.positions
+        self._one_by_one = not (own or late_sessions or by_position or self.eager or self.log is not None)
         if self.eager:
             self._keep_trees()
 
@@ -142,6 +151,16 @@ class SliceManager:
         slices.cut_at(edges, max(planned.window.length for planned in queries))
         return slices
 
+    def _adapted_positions(self, origin: Origin, queries: list[PlannedQuery]) -> PositionSlices:
+        slices = self.positions.get(origin)
+        fields = self._partials(queries)
+        if slices is None:
+            slices = PositionSlices(fields, in_order=self.in_order, tied=self.tied)
+        known = slices.settled.listers
+        listers = {p.number: known.get(p.number) or self._make_lister(p) for p in queries}
+        slices.adapt(fields, listers, {p.number: View(p.query.window.identity()) for p in queries})
+        return slices
+
     def _adapt_log(self) -> None:
         """Keep records where the decision trees ask for them: an order that may be lost matters."""
         queries = [*self.plan.of_family("grid"), *self.plan.of_family("session")]
@@ -170,6 +189,10 @@ class SliceManager:
                 part, ties = _after(stretch, tie, origin)
                 if len(part):
                     slices.add(part, ties)
+            for origin, marked in self.positions.items():
+                part, ties = _after(stretch, tie, origin)
+                if len(part):
+                    marked.add(part, ties)
 
     def add_one(self, t: int, code: int, values: Mapping[int, Values]) -> bool:
         """Add a record to the latest slices of its key, or begin new ones; tell whether that was enough."""
@@ -239,6 +262,7 @@ class SliceManager:
         """Hold a field's partials in another form from now on, in all stores."""
         self.fields[number] = new
         stores = [*self.time_stores(), *(slices.store for slices in self.counts.values())]
+        stores += [slices.store for slices in self.positions.values()]
         for slices in self.counts.values():
             slices.forget_shown()
         for store in stores:
@@ -253,6 +277,7 @@ class SliceManager:
             "grid": None if self.grid is None else self.grid.copy(),
             "sessions": {origin: store.copy() for origin, store in self.sessions.items()},
             "counts": {origin: slices.copy() for origin, slices in self.counts.items()},
+            "positions": {origin: slices.copy() for origin, slices in self.positions.items()},
             "log": copy.copy(self.log),
             "update_combines": self.update_combines,
             "dropped_before": self.dropped_before,
@@ -288,6 +313,7 @@ class SliceManager:
             widest = max(p.window for p in self.plan.of_family("session") if p.origin == origin)
             found.append((store, self._open_runs(store, widest, reach)))
         found += [(slices.store, slices.live()) for slices in self.counts.values()]
+        found += [(slices.store, slices.live(reach)) for slices in self.positions.values()]
         return found
 
     def let_go(self, watermark: int, lateness: int) -> None:
@@ -297,6 +323,8 @@ class SliceManager:
             self.grid.recut(self._kept_edges.floors(self.grid.column("start")))
         for store, kept in self.live(watermark, lateness):
             store.keep(kept)
+        for slices in self.positions.values():
+            slices.let_go(watermark - lateness)
         if self.grid is not None:
             longest = max(planned.window.length for planned in self.plan.of_family("grid"))
             self.dropped_before = max(self.dropped_before, watermark - lateness - longest + 1)

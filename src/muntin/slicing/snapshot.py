@@ -16,31 +16,73 @@ from muntin.algebra.fusion import Field
 from muntin.algebra.sums import Count
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.envelope import SnapshotError, decode, encode
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values, make_field
+from muntin.slicing.fields import CompiledField, FieldPartials, make_field
 from muntin.slicing.intake import kinds_of
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import FieldPlan, Plan, PlannedQuery
-from muntin.slicing.records import RecordLog
-from muntin.slicing.store import AggregateStore
-from muntin.windows.base import Query
+from muntin.slicing.position_snapshot import describe_views, dump_positions, load_positions
+from muntin.slicing.tabled import dump_log, dump_store, load_log, load_store, numbers_of
+from muntin.windows.base import Query, Window
 
 if TYPE_CHECKING:
     from muntin.slicing.engine import Engine
 
-_CELLS = ("code", "start", "first", "last", "rows")
 _FLAGS = ("emit_empty", "emit_partial", "emit")
 
 # ---- queries ----
 
 
 def describe_query(query: Query) -> dict[str, Any]:
-    """Return a query as JSON can hold it; a user's own aggregates only by name."""
+    """Return a query as JSON can hold it; a user's own aggregates and functions only by name."""
     return {
-        "window": [query.window.kind, query.window.parameters()],
+        "window": _describe_window(query.window),
         "aggregates": [[column, _describe_aggregate(a)] for column, a in query.aggregates.items()],
         "name": query.name,
         **{flag: getattr(query, flag) for flag in _FLAGS},
     }
+
+
+def _describe_window(window: Window) -> list[Any]:
+    return [window.kind, {name: _describe_value(v) for name, v in window.parameters().items()}]
+
+
+def _describe_value(value: Any) -> Any:
+    """Return what a window was given, such as another window or an aggregate."""
+    if isinstance(value, Window):
+        return {"window": _describe_window(value)}
+    if isinstance(value, Aggregate):
+        return {"aggregate": _describe_aggregate(value)}
+    if callable(value):
+        return {"own": value.__qualname__}
+    return {"value": encode(value)}
+
+
+def _make_value(described: Mapping[str, Any]) -> Any:
+    """Return what was described; None if it is the user's own."""
+    ((sort, content),) = described.items()
+    if sort == "value":
+        return decode(content)
+    if sort == "own" or (sort == "aggregate" and "own" in content):
+        raise _OwnError
+    return _make_window(content) if sort == "window" else _make_aggregate(content)
+
+
+def _make_window(described: Sequence[Any]) -> Window:
+    kind, parameters = described
+    made: Window = getattr(windows, kind)(**{name: _make_value(v) for name, v in parameters.items()})
+    return made
+
+
+class _OwnError(Exception):
+    """A snapshot cannot hold what users wrote themselves."""
+
+
+def _make_aggregate(described: Mapping[str, Any]) -> Aggregate:
+    if "own" in described:
+        raise _OwnError
+    make = getattr(algebra, described["name"])
+    made: Aggregate = make(*described["columns"], **described["parameters"])
+    return made
 
 
 def _describe_aggregate(aggregate: Aggregate) -> dict[str, Any]:
@@ -53,15 +95,12 @@ def _describe_aggregate(aggregate: Aggregate) -> dict[str, Any]:
 
 
 def make_query(description: Mapping[str, Any]) -> Query | None:
-    """Return the query that was described; None if it has a user's own aggregates."""
-    aggregates = {}
-    for column, described in description["aggregates"]:
-        if "own" in described:
-            return None
-        make = getattr(algebra, described["name"])
-        aggregates[column] = make(*described["columns"], **described["parameters"])
-    kind, parameters = description["window"]
-    window = getattr(windows, kind)(**parameters)
+    """Return the query that was described; None if it has a user's own aggregates or functions."""
+    try:
+        aggregates = {column: _make_aggregate(described) for column, described in description["aggregates"]}
+        window = _make_window(description["window"])
+    except _OwnError:
+        return None
     flags = {flag: description[flag] for flag in _FLAGS}
     return Query(window, aggregates, description["name"], **flags)
 
@@ -75,7 +114,8 @@ def match_queries(
         own = [name for name, query in made.items() if query is None]
         if own:
             raise SnapshotError(
-                f"query {own[0]!r} has aggregates of your own, which a snapshot cannot hold: give queries=."
+                f"query {own[0]!r} has aggregates or functions of your own, which a snapshot cannot hold: "
+                "give queries=."
             )
         return {name: query for name, query in made.items() if query is not None}
     listed = list(given)
@@ -139,107 +179,7 @@ def load_plan(plan: Plan, description: Mapping[str, Any], queries: Mapping[str, 
         plan.fields[number] = FieldPlan(Field(part, tuple(columns)), own[number] if is_own else None)
 
 
-# ---- partials, cells, records ----
-
-
-def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str, pa.Array]:
-    """Return partials as columns whose names begin with this one."""
-    if isinstance(partials, CompiledField):
-        present = partials.present(states)
-        columns = {} if present is None else {f"{name}.present": pa.array(present)}
-        return columns | {f"{name}.{k}": pa.array(c) for k, c in enumerate(partials.scalars(states))}
-    return {name: pa.array([json.dumps(encode(state)) for state in states], pa.string())}
-
-
-def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
-    """Return the partials that were dumped under a name."""
-    states = partials.allocate(table.num_rows)
-    if not table.num_rows:
-        return states
-    if isinstance(partials, ObjectField):
-        for i, text in enumerate(table[name].to_pylist()):
-            states[i] = decode(json.loads(text))
-        return states
-    assert isinstance(partials, CompiledField)
-    if partials.nullable:
-        states["f0"] = _numbers(table, f"{name}.present")
-    columns = partials.scalar_views(states)
-    for k, column in enumerate(columns):
-        column[:] = _numbers(table, f"{name}.{k}")
-    return states
-
-
-def _numbers(table: pa.Table, name: str) -> Any:
-    return table[name].combine_chunks().to_numpy(zero_copy_only=False) if table.num_rows else []
-
-
-def dump_store(store: AggregateStore) -> pa.Table:
-    """Return the cells of a store."""
-    columns: dict[str, Any] = {name: pa.array(store.column(name)) for name in _CELLS}
-    for number, partials in store.fields.items():
-        columns |= dump_states(partials, store.states(number), str(number))
-    return pa.table(columns)
-
-
-def load_store(store: AggregateStore, table: pa.Table) -> None:
-    """Fill a store, whose fields are set, with cells."""
-    columns = {name: np.array(_numbers(table, name), np.int64) for name in _CELLS}
-    none = np.zeros(table.num_rows, np.int64)
-    states = {n: load_states(p, table, str(n)) for n, p in store.fields.items()}
-    store.load(columns | {"fresh": none, "older": none}, states)
-
-
-def dump_log(log: RecordLog) -> pa.Table:
-    """Return kept records."""
-    columns: dict[str, Any] = {"time": log.times, "code": log.codes, "overdue": log.overdue}
-    if log.tie is not None:
-        columns["tie"] = _dump_column(log.tie)
-    for number, values in log.values.items():
-        for k, column in enumerate(values.columns):
-            columns[f"{number}.{k}"] = _dump_column(column)
-        if values.valid is not None:
-            columns[f"{number}.valid"] = values.valid
-    return pa.table(columns)
-
-
-def _dump_column(column: Any) -> Any:
-    if column.dtype != object:
-        return pa.array(column)
-    return pa.array([json.dumps(encode(value)) for value in column], pa.string())
-
-
-def load_log(
-    log: RecordLog, table: pa.Table, fields: Mapping[int, FieldPartials], kinds: Mapping[int, Any]
-) -> None:
-    """Fill a log with records."""
-    log.times = np.array(_numbers(table, "time"), np.int64)
-    log.codes = np.array(_numbers(table, "code"), np.int64)
-    log.overdue = np.array(_numbers(table, "overdue"), bool)
-    log.fresh = np.zeros(len(log.times), bool)
-    log.tie = _load_column(table, "tie") if "tie" in table.column_names else None
-    if not len(log.times):
-        return
-    for number in log.fields:
-        names = [name for name in table.column_names if name.startswith(f"{number}.") and "valid" not in name]
-        columns = tuple(
-            _load_column(table, name) for name in sorted(names, key=lambda n: int(n.split(".")[1]))
-        )
-        valid = None
-        if f"{number}.valid" in table.column_names:
-            valid = np.array(_numbers(table, f"{number}.valid"), bool)
-        compiled = isinstance(fields[number], CompiledField)
-        if names or kinds[number] == ():
-            log.values[number] = Values(columns, valid, len(log.times), kinds[number] if compiled else None)
-
-
-def _load_column(table: pa.Table, name: str) -> Any:
-    if not pa.types.is_string(table[name].type):
-        column = np.array(_numbers(table, name))
-        column.flags.writeable = False  # as those of batches are: kernels are compiled for one kind only
-        return column
-    out = np.empty(table.num_rows, object)
-    out[:] = [decode(json.loads(text)) for text in table[name].to_pylist()]
-    return out
+# ---- count windows ----
 
 
 def dump_counts(slices: CountSlices) -> dict[str, pa.Table]:
@@ -257,8 +197,8 @@ def load_counts(
     """Fill slices of count windows."""
     load_store(slices.store, tables["store"])
     load_log(slices.pending, tables["pending"], fields, kinds)
-    slices.seen = np.array(_numbers(tables["positions"], "seen"), np.int64)
-    slices.viewed = np.array(_numbers(tables["positions"], "viewed"), np.int64)
+    slices.seen = np.array(numbers_of(tables["positions"], "seen"), np.int64)
+    slices.viewed = np.array(numbers_of(tables["positions"], "viewed"), np.int64)
     slices.changed = slices.viewed.copy()
 
 
@@ -276,6 +216,8 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "answers": list(engine.tables.answer_types),
         "sessions": list(engine.slices.sessions),
         "counts": list(engine.slices.counts),
+        "positions": list(engine.slices.positions),
+        "views": [told for slices in engine.slices.positions.values() for told in describe_views(slices)],
         "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
         "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
         "spans": [[n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()],
@@ -301,6 +243,9 @@ def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
     for k, counts in enumerate(slices.counts.values()):
         for name, table in dump_counts(counts).items():
             tables[f"count {k} {name}"] = table
+    for k, marked in enumerate(slices.positions.values()):
+        for name, table in dump_positions(marked).items():
+            tables[f"position {k} {name}"] = table
     if slices.log is not None:
         tables["log"] = dump_log(slices.log)
     return tables
@@ -323,6 +268,7 @@ def load_engine(
         engine.slices.fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
     engine.slices.adapt()
     engine.windows.adapt()
+    engine.tables.note_measures([(p.name, p.query) for p in engine.plan.queries], engine.types)
     engine.watch_empty(engine.plan.queries)
     _load_slices(engine, described, tables, kinds)
     windows = engine.windows
@@ -349,5 +295,10 @@ def _load_slices(
     for k, origin in enumerate(described["counts"]):
         parts = {name: tables[f"count {k} {name}"] for name in ("store", "pending", "positions")}
         load_counts(slices.counts[origin], parts, slices.fields, kinds)
+    revisions = dict(described["views"])
+    for k, origin in enumerate(described["positions"]):
+        start = f"position {k} "
+        parts = {name.removeprefix(start): t for name, t in tables.items() if name.startswith(start)}
+        load_positions(slices.positions[origin], parts, revisions, slices.fields, kinds)
     if slices.log is not None:
         load_log(slices.log, tables["log"], slices.fields, kinds)

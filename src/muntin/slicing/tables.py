@@ -31,6 +31,7 @@ class RowTables:
         self.answer_types: dict[str, pa.DataType | None] = {}  # None: the first answer will tell
         self.windows: WindowManager  # set once there is one
         self._nothing: pa.Table | None = None  # the table without rows
+        self._measures: dict[str, pa.DataType] = {}  # by column
         self._few: tuple[pa.Table, FewWindows] | None = None  # for rows like those of this table
 
     def forget(self) -> None:
@@ -60,7 +61,22 @@ class RowTables:
                     )
                 found[column] = kind if kind is not None else found.get(column)
         self.answer_types = found
+        self.note_measures(queries, types)
         self.forget()
+
+    def note_measures(self, queries: Iterable[tuple[str, Query]], types: Mapping[str, pa.DataType]) -> None:
+        """Remember the types of the columns that windows have their bounds in."""
+        for _, query in queries:
+            if query.window.measured:
+                self._measures |= {name: types[name] for name, _ in query.window.inputs()}
+
+    def _measure_type(self) -> pa.DataType | None:
+        """Return the type of bounds by another measure; None: no query has one."""
+        measured = [p.query.window for p in self.plan.queries if p.query.window.measured]
+        kinds = [self._measures[name] for window in measured for name, _ in window.inputs()]
+        if not kinds:
+            return None
+        return pa.float64() if any(pa.types.is_floating(kind) for kind in kinds) else pa.int64()
 
     def table(self, emission: Emission, keys: KeyTable) -> pa.Table:
         """Return emitted rows as a table."""
@@ -112,7 +128,8 @@ class RowTables:
         """Return the table without rows."""
         if self._nothing is None:
             names, numbers = [p.name for p in self.plan.queries], [p.number for p in self.plan.queries]
-            self._window_columns = output.WindowColumns(numbers, names, self.time_type)
+            measure = self._measure_type()
+            self._window_columns = output.WindowColumns(numbers, names, self.time_type, measure)
             self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
             self._nothing = self._empty_table(keys)
         return self._nothing
@@ -131,7 +148,11 @@ class RowTables:
         columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
         columns["query"] = output.coded(codes, self._window_columns.labels)
         columns |= {name: pa.nulls(0, self.time_type) for name in ("window_start", "window_end")}
-        columns |= {name: pa.nulls(0, pa.int64()) for name in ("window_id", "revision")}
+        columns["window_id"] = pa.nulls(0, pa.int64())
+        measure = self._measure_type()
+        if measure is not None:
+            columns |= {name: pa.nulls(0, measure) for name in ("measure_start", "measure_end")}
+        columns["revision"] = pa.nulls(0, pa.int64())
         columns["change"] = output.coded(codes, output.CHANGES)
         columns |= {column: pa.nulls(0, kind or pa.null()) for column, kind in self.answer_types.items()}
         return pa.table(columns)

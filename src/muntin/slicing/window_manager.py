@@ -291,6 +291,16 @@ class WindowManager:
                         found.append((store, rows))
         return found
 
+    # ---- windows that records mark off ----
+
+    def position_rows(self, after: float, *, final: bool) -> list[tuple[AggregateStore, Rows]]:
+        """Return windows over stretches of records that came into view, changed or went."""
+        found = []
+        for slices in self.slices.positions.values():
+            store, rows = slices.advance(after, self.lateness, final=final)
+            found += [(store, some) for some in rows]
+        return found
+
     # ---- from slices to aggregates ----
 
     def look_up(self, store: AggregateStore, rows: Rows) -> Emission:
@@ -317,7 +327,11 @@ class WindowManager:
         into.end.append(rows.end)
         into.id.append(rows.id)
         into.change.append(rows.change)
-        into.revision.append(None if rows.change is None else self._revisions(rows, rows.change))
+        revision = rows.revision
+        if revision is None and rows.change is not None:
+            revision = self._revisions(rows, rows.change)
+        into.revision.append(revision)
+        into.measure.append(rows.measure)
         into.count += len(rows)
         folded = FoldedRows(store, how, rows, self.plan)
         with np.errstate(all="ignore"):

@@ -2,16 +2,32 @@
 
 from muntin.windows.base import Query, Window
 from muntin.windows.count import count_sliding, count_tumbling
+from muntin.windows.frames import aggregate_frame, delta_frame, state_window, threshold_frame
 from muntin.windows.grid import cumulate, sliding, tumbling
+from muntin.windows.measures import on
+from muntin.windows.own import user_window
+from muntin.windows.punctuation import landmark, punctuation
+from muntin.windows.rolling import last_n, last_span, rolling
 from muntin.windows.session import session
 
 __all__ = [
     "Query",
     "Window",
+    "aggregate_frame",
     "count_sliding",
     "count_tumbling",
     "cumulate",
+    "delta_frame",
+    "landmark",
+    "last_n",
+    "last_span",
+    "on",
+    "punctuation",
+    "rolling",
     "session",
     "sliding",
+    "state_window",
+    "threshold_frame",
     "tumbling",
+    "user_window",
 ]

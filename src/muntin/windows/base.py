@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Literal
 from muntin.algebra.aggregate import Aggregate
 from muntin.windows.durations import Clock
 
-Family = Literal["grid", "session", "count"]
+Family = Literal["grid", "session", "count", "position"]
 Context = Literal["context free", "forward context free", "forward context aware"]
 Emit = Literal["all", "on_change"]
+Use = Literal["flag", "number", "measure", "any"]  # what a column that a window reads must hold
+Inputs = tuple[tuple[str, Use], ...]
 
 
 class Window:
@@ -20,6 +22,15 @@ class Window:
     family: ClassVar[Family]
     context: ClassVar[Context]
     kind: ClassVar[str]  # what users call it
+    measured: ClassVar[bool] = False  # whether its bounds are those of another measure
+
+    def identity(self) -> tuple[str, ...]:
+        """Return the columns, beside query and key, that tell a window apart in every revision."""
+        return ("window_start", "window_end")
+
+    def inputs(self) -> Inputs:
+        """Return the columns it reads, and what they must hold."""
+        return ()
 
     def agg(
         self,
@@ -51,6 +62,24 @@ class Window:
         return f"{self.kind}({', '.join([repr(first[1]), *(f'{k}={v!r}' for k, v in rest if v)])})"
 
 
+class PositionWindow(Window):
+    """A stretch of a key's records in canonical order, found by looking at them."""
+
+    family = "position"
+    context: ClassVar[Context] = "forward context free"
+
+    def identity(self) -> tuple[str, ...]:
+        """Return the running number, where nothing else is said."""
+        return ("window_id",)
+
+
+def column_name(value: Any, what: str) -> str:
+    """Return the name of a column; refuse anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is the name of a column, not {value!r}.")
+    return value
+
+
 @dataclass(frozen=True)
 class Query:
     """A window, the aggregates over it by the name of their column, and how its rows come out."""
@@ -80,6 +109,11 @@ class Query:
             )
         if self.emit_partial and self.window.family != "count":
             raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
+
+    def columns(self) -> list[str]:
+        """Return the columns that its aggregates and its window read."""
+        read = [name for aggregate in self.aggregates.values() for name in aggregate.columns]
+        return list(dict.fromkeys([*read, *(name for name, _ in self.window.inputs())]))
 
     def __repr__(self) -> str:
         words = [f"{column}={aggregate!r}" for column, aggregate in self.aggregates.items()]

@@ -17,6 +17,10 @@ class _CountWindow(Window):
     family = "count"
     context = "forward context free"
 
+    def identity(self) -> tuple[str, ...]:
+        """Return what tells a window apart."""
+        return ("window_id",)
+
 
 @dataclass(frozen=True, repr=False)
 class CountTumbling(_CountWindow):
@@ -59,7 +63,7 @@ def count_tumbling(n: int) -> Window:
     >>> count_tumbling(100)
     count_tumbling(100)
     """
-    return CountTumbling(_number(n, "n"))
+    return CountTumbling(record_count(n, "n"))
 
 
 def count_sliding(n: int, every: int) -> Window:
@@ -68,10 +72,11 @@ def count_sliding(n: int, every: int) -> Window:
     >>> count_sliding(1000, every=10)
     count_sliding(1000, every=10)
     """
-    return CountSliding(_number(n, "n"), _number(every, "every"))
+    return CountSliding(record_count(n, "n"), record_count(every, "every"))
 
 
-def _number(value: Any, what: str) -> int:
+def record_count(value: Any, what: str) -> int:
+    """Return a number of records; refuse anything else."""
     if not hasattr(value, "__index__") or isinstance(value, bool):
         raise TypeError(f"{what} is a whole number of records, not {value!r}.")
     number = operator.index(value)

@@ -1,0 +1,103 @@
+"""Windows that look back, and so begin in hindsight: rolling, last_span, last_n. Each record is a slice."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing import machines
+from muntin.slicing.edges import NEVER
+from muntin.slicing.listers import FAR, Batch, Fill, Flags, Found, Lister, passed, room
+from muntin.slicing.store import Ordered
+
+Places = NDArray[np.int64]
+
+
+class LookBackLister(Lister):
+    """At each record, or each so many: those up to it within a stretch of time, or a number of them."""
+
+    every_record = True
+    fills: ClassVar[dict[str, Fill]] = {"last": ("i8", NEVER), "ordinal": ("i8", 0)}
+
+    def feed(self, batch: Batch, marks: Flags) -> Found | None:
+        """Find nothing yet: windows begin in hindsight."""
+        del batch, marks
+        return None
+
+    def look_back(self, batch: Batch, ordered: Ordered) -> Found | None:
+        """Return the window of each record, or each so many."""
+        rule = self.rule
+        numbers = np.empty(len(batch), np.int64)
+        if rule.rolling:
+            told = (self.keyed["last"], self.keyed["ordinal"], numbers)
+            machines.run("equal_times", batch.times, batch.codes, batch.bounds, *told)
+        code, at, times = batch.each_code(), batch.positions(), batch.times
+        if rule.every > 1:
+            chosen = (at + 1) % rule.every == 0
+            code, at, times = code[chosen], at[chosen], times[chosen]
+        if not len(at):
+            return None
+        if not rule.rolling:
+            numbers = (at + 1) // rule.every - 1
+        if rule.rows is not None:
+            return Found(code, np.maximum(at + 1 - rule.rows, 0), at + 1, numbers)
+        begin = self._begins(code, at, times - rule.length, ordered)
+        return Found(code, begin, at + 1, numbers, times - rule.length, times)
+
+    @staticmethod
+    def _begins(code: Places, at: Places, before: Places, ordered: Ordered) -> Places:
+        """Return the first position of a key with a time past another, for records at some positions."""
+        low, high, place = (np.empty(len(at), np.int64) for _ in range(3))
+        machines.run("locate", ordered.code, ordered.start, code, np.full(len(at), NEVER), low)
+        machines.run("locate", ordered.code, ordered.start, code, at, high)
+        machines.run("first_not_before", ordered.first, low, high, before + 1, place)
+        begins: Places = ordered.start[place]
+        return begins
+
+    def rest(self, seen: Places) -> Found | None:
+        """Return nothing: each window ends with its record."""
+        del seen
+        return None
+
+    def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
+        """Return the last records, by number or by time."""
+        if self.rule.rows is not None:
+            return np.asarray(seen - self.rule.rows + 1)
+        needed = np.full(len(seen), FAR)
+        late = np.flatnonzero(ordered.first > reach - self.rule.length)[::-1]
+        needed[ordered.code[late]] = ordered.start[late]  # the first one of a key is written last
+        return needed
+
+
+class LatestLister(Lister):
+    """At each step with records, the last n before its end."""
+
+    every_record = True
+    fills: ClassVar[dict[str, Fill]] = {"step": ("i8", NEVER)}
+
+    def feed(self, batch: Batch, marks: Flags) -> Found | None:
+        """Read records."""
+        del marks
+        out = room(batch)
+        told = (batch.codes, batch.bounds, batch.base, self.keyed["step"], out)
+        count = machines.run("step_ends", batch.times, self.rule.every, *told)
+        return self._found(*(out[row, :count].copy() for row in (0, 2, 3))) if count else None
+
+    def _found(self, code: Places, end: Places, stop: Places) -> Found:
+        return Found(code, np.maximum(end - self.rule.n, 0), end, None, None, stop)
+
+    def pass_time(self, bound: float, seen: Places) -> Found | None:
+        """Return the windows of steps that have ended."""
+        return passed(self.keyed["step"], bound, seen, self._found)
+
+    def rest(self, seen: Places) -> Found | None:
+        """Return nothing: the end of time ends all steps."""
+        del seen
+        return None
+
+    def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
+        """Return the last n positions."""
+        del reach, ordered
+        return np.asarray(seen - self.rule.n)

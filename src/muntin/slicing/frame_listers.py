@@ -1,0 +1,268 @@
+"""Frames: runs of records that values mark off."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Aggregate
+from muntin.slicing import intake, machines
+from muntin.slicing.fields import ABSENT, Values, frozen
+from muntin.slicing.keys import KeyTable
+from muntin.slicing.listers import Batch, Fill, Flags, RunLister
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_NO_FLAGS = np.ones(1, bool)
+
+
+class ThresholdLister(RunLister):
+    """Maximal runs for which a comparison holds."""
+
+    def __init__(self, rule: Any, number: int, *, late: bool) -> None:
+        super().__init__(rule, number, late=late)
+        self.least = rule.min_records
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return where the comparison holds."""
+        array = columns[self.rule.value]
+        return Values((frozen(_holds(array, self.rule.op, self.rule.bound)),), None, count, ())
+
+    def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        """Write frames."""
+        (flags,) = self._columns(batch)
+        told = (batch.codes, batch.bounds, batch.base, self.least, self.keyed["begin"], marks, out)
+        count: int = machines.run("flag_runs", flags, *told)
+        return count
+
+
+def _holds(array: pa.Array, op: str, bound: Any) -> Flags:
+    """Return which values compare with a bound so; null and NaN do not."""
+    column = intake.read_column(array)
+    if column.kind is None or pa.types.is_temporal(array.type):
+        compare = _COMPARE[op]
+        held = [v is not None and bool(compare(v, bound)) for v in array.to_pylist()]
+        return np.array(held, np.uint8)
+    data = column.data
+    if column.kind == "i8" and isinstance(bound, float):
+        held = _compare_whole(data, op, bound)
+    else:
+        held = _COMPARE[op](data, bound)
+    if column.kind == "f8":
+        held &= data == data
+    if column.valid is not None:
+        held &= column.valid
+    return np.asarray(held).view(np.uint8)
+
+
+def _compare_whole(data: NDArray[np.int64], op: str, bound: float) -> Any:
+    """Compare integers with a float as exact numbers."""
+    if math.isinf(bound) or abs(bound) >= 2.0**63:
+        return np.full(len(data), _COMPARE[op](0, bound))
+    if bound == int(bound):
+        return _COMPARE[op](data, int(bound))
+    if op in ("==", "!="):
+        return np.full(len(data), op == "!=")
+    return _COMPARE[op](data, math.floor(bound) if op in (">", "<=") else math.ceil(bound))
+
+
+class DeltaLister(RunLister):
+    """Runs of floats close to their first."""
+
+    fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("f8", 0.0)}
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return the values, NaN where there is none."""
+        column = intake.read_column(columns[self.rule.value])
+        data = column.data
+        if column.valid is not None:
+            data = np.where(column.valid, data, np.nan)
+        return Values((frozen(data),), None, count, ())
+
+    def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        """Write frames."""
+        (values,) = self._columns(batch)
+        told = (batch.codes, batch.bounds, batch.base, self.keyed["begin"], self.keyed["first"], marks, out)
+        count: int = machines.run("delta_runs", values, float(self.rule.by), *told)
+        return count
+
+
+class WholeDeltaLister(RunLister):
+    """Runs of integers close to their first."""
+
+    fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("i8", 0)}
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return the values, and which records have one."""
+        column = intake.read_column(columns[self.rule.value])
+        present = np.ones(count, np.uint8) if column.valid is None else column.valid.view(np.uint8)
+        return Values((column.data, frozen(present)), None, count, ())
+
+    def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        """Write frames."""
+        values, present = self._columns(batch)
+        by = np.uint64(min(math.floor(min(self.rule.by, 2.0**64)), 2**64 - 1))
+        told = (batch.codes, batch.bounds, batch.base, self.keyed["begin"], self.keyed["first"], marks, out)
+        count: int = machines.run("delta_runs_exact", values, present, by, *told)
+        return count
+
+
+class StateLister(RunLister):
+    """Runs of one value. Values are told apart as numbers; those of other types get some."""
+
+    fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "last": ("i8", 0), "held": ("u1", 0)}
+
+    def __init__(self, rule: Any, number: int, *, late: bool) -> None:
+        super().__init__(rule, number, late=late)
+        self.values = KeyTable([rule.value])
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return numbers that are the same for the same values, and which values are not null."""
+        array = columns[self.rule.value]
+        present = np.ones(count, np.uint8)
+        if pa.types.is_floating(array.type):
+            data = intake.read_column(array).data + 0.0  # -0.0 equals 0.0
+            data[data != data] = np.nan
+            codes = data.view(np.int64)
+        elif pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+            filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+            codes = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+        else:
+            return Values((self.values.encode([array]), frozen(present)), None, count, ())
+        if array.null_count:
+            present = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+            codes = np.where(present, codes, 0)
+        return Values((frozen(codes), frozen(present)), None, count, ())
+
+    def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        """Write runs."""
+        values, present = self._columns(batch)
+        keyed = self.keyed
+        told = (
+            batch.codes,
+            batch.bounds,
+            batch.base,
+            keyed["begin"],
+            keyed["last"],
+            keyed["held"],
+            marks,
+            out,
+        )
+        count: int = machines.run("state_runs", values, present, *told)
+        return count
+
+
+class AggregateLister(RunLister):
+    """Runs up to the record that makes an aggregate reach a bound."""
+
+    may_raise = True
+
+    def __init__(self, rule: Any, number: int, kinds: tuple[str, ...] | None, *, late: bool) -> None:
+        super().__init__(rule, number, late=late)
+        self.aggregate: Aggregate = rule.aggregate
+        self.kinds = kinds  # None: in Python
+        self.kernel = None if kinds is None else _kernel(self.aggregate, kinds)
+        if self.kernel is None:
+            self.kinds = None
+            self.algebra = self.aggregate.algebra(None)
+            self.keyed["state"] = np.full(1, ABSENT, object)
+        else:
+            self.keyed["state"] = self.kernel.layout.allocate(1)
+            whole = self.kernel.result == "i8"
+            self._bound = _whole_bound(rule.reaches) if whole else float(rule.reaches)
+
+    def reserve(self, keys: int) -> None:
+        """Make room for so many keys."""
+        super().reserve(keys)
+        held = self.keyed["state"]
+        if len(self.keyed["begin"]) > len(held):
+            size = len(self.keyed["begin"])
+            grown = (
+                np.full(size, ABSENT, object) if self.kernel is None else self.kernel.layout.allocate(size)
+            )
+            grown[: len(held)] = held
+            self.keyed["state"] = grown
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return the values of records, and which may open a frame."""
+        read = [intake.read_column(columns[name]) for name in self.aggregate.columns]
+        valid = read[0].valid if read else None
+        opens = np.ones(count, bool) if valid is None else valid.copy()
+        if read and read[0].kind == "f8":
+            opens &= read[0].data == read[0].data
+        if read and read[0].kind is None:
+            opens &= np.array([v == v for v in read[0].data], bool)
+        data = tuple(c.data if self.kernel is not None else intake.as_objects(c) for c in read)
+        data = data or (np.zeros(count, np.int64),)  # of count(), which looks at no value
+        flags = np.ones(count, np.uint8) if valid is None else valid.view(np.uint8)
+        return Values((frozen(opens.view(np.uint8)), frozen(flags), *map(frozen, data)), None, count, ())
+
+    def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        """Write frames."""
+        opens, valid, *data = self._columns(batch)
+        keyed = self.keyed
+        if self.kernel is None:
+            return self._run_in_python(batch, marks, out)
+        told = (batch.codes, batch.bounds, batch.base, keyed["begin"], keyed["state"])
+        answer, missing = np.zeros(1, self.kernel.result), np.zeros(1, bool)
+        columns = tuple(frozen(column) for column in data)
+        flags = frozen(valid.view(bool))
+        count: int = self.kernel.run(
+            "reach_runs", columns, flags, frozen(opens), self._bound, *told, answer, missing, marks, out
+        )
+        return count
+
+    def _run_in_python(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
+        opens, valid, *data = self._columns(batch)
+        begins, states, algebra = self.keyed["begin"], self.keyed["state"], self.algebra
+        count = 0
+        for r, k in enumerate(batch.codes.tolist()):
+            begin, state = int(begins[k]), states[k]
+            for i in range(int(batch.bounds[r]), int(batch.bounds[r + 1])):
+                if begin < 0:
+                    if not opens[i]:
+                        continue
+                    begin, state = i + int(batch.base[r]), ABSENT
+                    marks[i] = 1
+                if valid[i]:
+                    lifted = algebra.lift(*(column[i] for column in data))
+                    state = lifted if state is ABSENT else algebra.combine(state, lifted)
+                answer = algebra.lower(state)
+                if answer is None or not answer >= self.rule.reaches:
+                    continue
+                out[:3, count] = k, begin, i + 1 + batch.base[r]
+                count += 1
+                begin, state = -1, ABSENT
+                if i + 1 < batch.bounds[r + 1]:
+                    marks[i + 1] = 1
+            begins[k], states[k] = begin, state
+        return count
+
+
+def _kernel(aggregate: Aggregate, kinds: tuple[str, ...]) -> Any:
+    """Return the compiled loop for an aggregate; None if there can be none."""
+    from muntin.kernels import NotCompilableError, instantiate
+
+    try:
+        return instantiate("frames", aggregate.algebra(kinds), kinds, nullable=True, empty=aggregate.empty)
+    except NotCompilableError:
+        return None
+
+
+def _whole_bound(reaches: float) -> int:
+    """Return the least integer that reaches a bound."""
+    if math.isinf(reaches):
+        return 2**63 - 1 if reaches > 0 else -(2**63)
+    return max(-(2**63), min(2**63 - 1, math.ceil(reaches)))

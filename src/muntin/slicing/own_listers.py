@@ -1,0 +1,157 @@
+"""Windows that begin and end where a user's function says."""
+
+from __future__ import annotations
+
+import copy
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from muntin.slicing import intake
+from muntin.slicing.fields import Values, frozen
+from muntin.slicing.listers import Batch, Fill, Flags, Found, Lister
+from muntin.slicing.mark_listers import QueueLister, run_at
+
+Places = NDArray[np.int64]
+
+
+class UserLister(QueueLister):
+    """Asks a function at each record."""
+
+    fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0), "opened": ("i8", 0)}
+    only_settled = True
+    may_raise = True
+
+    def __init__(self, rule: Any, number: int, kinds: tuple[str, ...] | None, *, late: bool) -> None:
+        super().__init__(rule, number, late=late)
+        self.kernel = None if kinds is None else _compiled(rule, kinds)
+        self._row: Any = namedtuple("Row", rule.columns)  # type: ignore[misc]
+        self.keyed["state"] = self._first_states(1)
+
+    def _first_states(self, count: int) -> NDArray[Any]:
+        first = self.rule.state
+        if self.kernel is None:
+            states = np.empty(count, object)
+            for k in range(count):
+                states[k] = copy.deepcopy(first)
+            return states
+        room: NDArray[Any] = self.kernel.layout.allocate(count)
+        room[:] = first
+        return room
+
+    def reserve(self, keys: int) -> None:
+        """Make room for so many keys."""
+        super().reserve(keys)
+        held, size = self.keyed["state"], len(self.keyed["opened"])
+        if size > len(held):
+            self.keyed["state"] = np.concatenate([held, self._first_states(size - len(held))])
+
+    def copy(self) -> Lister:
+        """Return a lister that goes on by itself."""
+        twin = super().copy()
+        if self.kernel is None:
+            twin.keyed["state"] = copy.deepcopy(self.keyed["state"])
+        return twin
+
+    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+        """Return the columns that the function sees: numbers as long as it is compiled."""
+        read = [intake.read_column(columns[name]) for name in self.rule.columns]
+        if self.kernel is not None and any(c.kind is None or c.valid is not None for c in read):
+            self._leave_kernel()
+        if self.kernel is not None:
+            return Values(tuple(frozen(column.data) for column in read), None, count, ())
+        lists = [columns[name].to_pylist() for name in self.rule.columns]
+        objects = [np.empty(count, object) for _ in lists]
+        for column, values in zip(objects, lists, strict=True):
+            column[:] = values
+        return Values(tuple(objects), None, count, ())
+
+    def _leave_kernel(self) -> None:
+        """Go on in Python, which knows nulls."""
+        held = self.keyed["state"]
+        states = np.empty(len(held), object)
+        for k in range(len(held)):
+            state = held[k].tolist()
+            states[k] = tuple(state) if isinstance(state, list) else state
+        self.kernel = None
+        self.keyed["state"] = states
+
+    def feed(self, batch: Batch, marks: Flags) -> Found | None:
+        """Ask the function about each record."""
+        at, begins, ends = self._compiled_events(batch) if self.kernel is not None else self._events(batch)
+        if not len(at):
+            return None
+        marks[at] = 1
+        opens, closes = np.repeat(at, begins), np.repeat(at, ends)
+        self.queue(batch, run_at(batch, opens), opens)
+        if not len(closes):
+            return None
+        code = batch.codes[run_at(batch, closes)]
+        first = np.searchsorted(self.opened["code"], code)
+        begin = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+        rank = np.arange(len(code)) - np.repeat(begin, np.diff(np.append(begin, len(code))))
+        gone = np.zeros(len(self.opened["code"]), bool)
+        gone[first + rank] = True  # the oldest ones of each key, in turn
+        return self.found(self.leave(gone), closes + batch.base[run_at(batch, closes)])
+
+    def _compiled_events(self, batch: Batch) -> tuple[Places, Places, Places]:
+        assert self.kernel is not None
+        events, place = np.empty((3, len(batch)), np.int64), np.zeros(4, np.int64)
+        columns = tuple(frozen(column) for column in batch.values[self.signal].columns)
+        told = (batch.codes, batch.bounds, self.keyed["state"], self.keyed["opened"], place, events)
+        try:
+            count = self.kernel.run(batch.times, columns, *told)
+        except Exception as error:
+            raise self._failed(batch, int(place[0]), f"raised {error!r}") from error
+        if count < 0:
+            raise self._failed(batch, int(place[0]), _miscounted(*place[1:].tolist()))
+        return events[0, :count].copy(), events[1, :count].copy(), events[2, :count].copy()
+
+    def _events(self, batch: Batch) -> tuple[Places, Places, Places]:
+        columns = [column.tolist() for column in batch.values[self.signal].columns]
+        rows = list(map(self._row, *columns)) if columns else [self._row()] * len(batch)
+        times, f_disc, found = batch.times.tolist(), self.rule.f_disc, []
+        for r, k in enumerate(batch.codes.tolist()):
+            state, has = self.keyed["state"][k], int(self.keyed["opened"][k])
+            for i in range(int(batch.bounds[r]), int(batch.bounds[r + 1])):
+                try:
+                    state, begins, ends = f_disc(state, times[i], rows[i])
+                except Exception as error:
+                    raise self._failed(batch, i, f"raised {error!r}") from error
+                if not (isinstance(begins, (int, np.integer)) and isinstance(ends, (int, np.integer))):
+                    raise self._failed(batch, i, f"returned {begins!r} and {ends!r}, which count no windows")
+                begins, ends = int(begins), int(ends)
+                if begins < 0 or ends < 0 or ends > has:
+                    raise self._failed(batch, i, _miscounted(begins, ends, has))
+                if begins or ends:
+                    found.append((i, begins, ends))
+                    has += begins - ends
+            self.keyed["state"][k], self.keyed["opened"][k] = state, has
+        at, begun, ended = np.array(found, np.int64).reshape(-1, 3).T.copy()
+        return at, begun, ended
+
+    def _failed(self, batch: Batch, i: int, how: str) -> ValueError:
+        name = getattr(self.rule.f_disc, "__name__", repr(self.rule.f_disc))
+        run = int(run_at(batch, np.array([i]))[0])
+        position = int(i + batch.base[run])
+        return ValueError(f"{name} {how}, at record {position} of its key, of time {int(batch.times[i])}.")
+
+
+def _miscounted(begins: int, ends: int, has: int) -> str:
+    if begins < 0 or ends < 0:
+        return f"begins {begins} windows and ends {ends}"
+    return f"ends {ends} windows where {has} are open"
+
+
+def _compiled(rule: Any, kinds: tuple[str, ...]) -> Any:
+    """Return the function as a compiled loop; None if it cannot be one."""
+    from muntin.kernels import NotCompilableError, discretizer
+
+    try:
+        return discretizer(rule.f_disc, rule.state, rule.columns, kinds)
+    except (NotCompilableError, TypeError):  # a state that cannot be hashed is no scalar
+        return None

@@ -1,0 +1,313 @@
+"""Slices of windows that are stretches of a key's records, found by looking at them.
+
+Records that nothing can come before any more are settled: listers read them once, in canonical order, and
+they are folded into slices that begin where a window of any query begins or ends. The others are kept as
+records; listers that go on from where the settled ones are read them anew when something has changed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing import loops, machines
+from muntin.slicing.fields import FieldPartials, Values, frozen
+from muntin.slicing.listers import Batch, Flags, Found, Lister, together
+from muntin.slicing.records import RecordLog
+from muntin.slicing.rows import RETRACT, Rows
+from muntin.slicing.slicer import Stretch
+from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.views import Shifts, View, Viewed, gone_rows, no_numbers, viewed_rows
+
+Places = NDArray[np.int64]
+Windows = dict[int, list[Found]]  # by query
+
+
+class Settled:
+    """Listers and slices as far as records have been read."""
+
+    def __init__(self, fields: Mapping[int, FieldPartials]) -> None:
+        self.store = AggregateStore(fields)
+        self.listers: dict[int, Lister] = {}  # by query
+        self.seen: Places = np.zeros(1, np.int64)  # records of each key
+        self.cut: Places = np.zeros(1, np.int64)  # where the last slice of each key begins
+        self.edge: Flags = np.zeros(1, np.uint8)  # whether the next record of a key begins a slice
+
+    def copy(self, *, store: bool = True) -> Settled:
+        """Return a state that goes on by itself; without `store`, no record may be read."""
+        twin = copy.copy(self)
+        twin.store = self.store.copy() if store else self.store
+        twin.listers = {number: lister.copy() for number, lister in self.listers.items()}
+        twin.seen, twin.cut, twin.edge = self.seen.copy(), self.cut.copy(), self.edge.copy()
+        return twin
+
+    def reserve(self, keys: int) -> None:
+        """Make room for so many keys."""
+        for name in ("seen", "cut", "edge"):
+            held = getattr(self, name)
+            if keys > len(held):
+                grown = np.zeros(max(keys, 2 * len(held)), held.dtype)
+                grown[: len(held)] = held
+                setattr(self, name, grown)
+        for lister in self.listers.values():
+            lister.reserve(len(self.seen))
+
+    def read(self, batch: Batch | None, bound: float, *, final: bool, listers: Iterable[Lister]) -> Windows:
+        """Read records, then let time pass; return the windows that end, at the end of the stream all."""
+        found: Windows = {}
+
+        def add(lister: Lister, windows: Found | None) -> None:
+            if windows is not None and len(windows):
+                found.setdefault(lister.number, []).append(windows)
+
+        some = list(listers)
+        if batch is not None:
+            marks = np.zeros(len(batch), np.uint8)
+            for lister in some:
+                add(lister, lister.feed(batch, marks))
+            if any(lister.every_record for lister in self.listers.values()):
+                marks[:] = 1
+            self._cut(batch, marks)
+            ordered = self.store.ordered()
+            for lister in some:
+                if lister.every_record:
+                    add(lister, lister.look_back(batch, ordered))
+        for lister in some:
+            add(lister, lister.pass_time(bound, self.seen))
+            if final:
+                add(lister, lister.rest(self.seen))
+        for windows in found.values():
+            for each in windows:
+                self.edge[each.code[each.end == self.seen[each.code]]] = 1
+        return found
+
+    def _cut(self, batch: Batch, marks: Flags) -> None:
+        """Fold records into slices that begin where they are marked."""
+        firsts = batch.bounds[:-1]
+        marks[firsts] |= self.edge[batch.codes]
+        begins = marks.copy()
+        begins[firsts] = 1
+        at = np.flatnonzero(begins)
+        bounds = np.append(at, len(batch))
+        run = (
+            np.searchsorted(firsts, at, side="right") - 1 if len(firsts) > 1 else np.zeros(len(at), np.int64)
+        )
+        code = batch.codes[run]
+        start = np.where(marks[at] == 1, at + batch.base[run], self.cut[code])
+        states = {n: p.of_segments(batch.values[n], bounds) for n, p in self.store.fields.items()}
+        first, last = batch.times[at], batch.times[bounds[1:] - 1]
+        self.store.add(Panes(code, start, first, last, np.diff(bounds), states))
+        lasts = np.append(np.flatnonzero(run[1:] != run[:-1]), len(run) - 1)
+        self.cut[batch.codes] = start[lasts]
+        self.edge[batch.codes] = 0
+        self.seen[batch.codes] += np.diff(batch.bounds)
+
+    def needed(self, reach: float) -> Places:
+        """Return for each key the least position that a window to come may hold."""
+        ordered = self.store.ordered()
+        least = np.full(len(self.seen), 2**62)
+        for lister in self.listers.values():
+            needed = lister.needed(self.seen, reach, ordered)
+            if needed is None:
+                return np.zeros(len(self.seen), np.int64)
+            np.minimum(least, needed, out=least)
+        return least
+
+
+class PositionSlices:
+    """The slices of all such windows over one stream."""
+
+    def __init__(self, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
+        self.settled = Settled(fields)
+        self.pending = RecordLog(fields)
+        self.views: dict[int, View] = {}  # by query
+        self._in_order = in_order
+        self._tied = tied
+        self._arrived: list[Stretch] = []  # in order, since the last call
+
+    @property
+    def store(self) -> AggregateStore:
+        """The slices of settled records."""
+        return self.settled.store
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether a lister may refuse a record."""
+        return any(lister.may_raise for lister in self.settled.listers.values())
+
+    def adapt(
+        self, fields: Mapping[int, FieldPartials], listers: dict[int, Lister], views: Mapping[int, View]
+    ) -> None:
+        """Follow a change of the queries; views that are there already stay."""
+        self.settled.store.set_fields(fields)
+        self.settled.listers = listers
+        self.views = {number: self.views.get(number, view) for number, view in views.items()}
+        self.pending.set_fields([*fields, *(lister.signal for lister in listers.values())])
+        self.settled.reserve(len(self.settled.seen))
+
+    def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
+        """Take in records that count."""
+        self.settled.reserve(stretch.keys)
+        if self._in_order:
+            self._arrived.append(stretch)
+        else:
+            self.pending.add(stretch, tie)
+
+    def advance(self, watermark: float, lateness: int, *, final: bool) -> tuple[AggregateStore, list[Rows]]:
+        """Read what can be read; return windows that came into view, changed or went, and their store."""
+        settled = self.settled
+        if not (lateness or self._tied):
+            batch = self._in_turn() if self._in_order else self._take(self.pending.times <= watermark)
+            found = settled.read(batch, watermark, final=final, listers=settled.listers.values())
+            self.pending.settle()
+            return settled.store, self._new_rows(settled.store, found)
+        return self._advance_late(watermark, lateness, final=final)
+
+    def _advance_late(
+        self, watermark: float, lateness: int, *, final: bool
+    ) -> tuple[AggregateStore, list[Rows]]:
+        settled, pending = self.settled, self.pending
+        shifts = Shifts(pending.codes, pending.fresh, settled.seen.copy())
+        reach = watermark - lateness
+        batch = self._take(pending.times < reach if self._tied else pending.times <= reach)
+        found = settled.read(batch, reach, final=final, listers=settled.listers.values())
+        shown = self._batch(np.flatnonzero(pending.times <= watermark))
+        tail = settled.copy(store=shown is not None)
+        listers = [lister for lister in tail.listers.values() if not lister.only_settled]
+        changing = tail.read(shown, watermark, final=final, listers=listers)
+        pending.settle()
+        rows = []
+        for number, view in self.views.items():
+            rows += self._changed_rows(
+                tail.store, number, view, found.get(number, []), changing.get(number, []), shifts
+            )
+        return tail.store, rows
+
+    # ---- records ----
+
+    def _in_turn(self) -> Batch | None:
+        """Return the records that arrived in order, by key."""
+        arrived, self._arrived = self._arrived, []
+        if not arrived:
+            return None
+        (stretch,) = arrived  # a call absorbs records once
+        if stretch.keys == 1:
+            return self._as_batch(stretch.times, None, stretch)
+        order = np.empty(len(stretch), np.int64)
+        loops.run("group", stretch.codes, np.bincount(stretch.codes, minlength=1), order)
+        return self._as_batch(stretch.times[order], stretch.codes[order], stretch, order)
+
+    def _as_batch(
+        self, times: Places, codes: Places | None, stretch: Stretch, order: Places | None = None
+    ) -> Batch:
+        values = stretch.values
+        wanted = self.pending.fields
+        some = {n: values[n] if order is None else values[n].take(order) for n in wanted}
+        return self._runs(times, codes, some)
+
+    def _runs(self, times: Places, codes: Places | None, values: Mapping[int, Values]) -> Batch:
+        if codes is None:
+            codes, bounds = np.zeros(1, np.int64), np.array([0, len(times)])
+        else:
+            begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+            codes, bounds = codes[begins], np.append(begins, len(times))
+        base = self.settled.seen[codes] - bounds[:-1]
+        return Batch(frozen(times), codes, bounds, base, values)
+
+    def _batch(self, at: Places) -> Batch | None:
+        """Return some of the records that are kept."""
+        if not len(at):
+            return None
+        values = {number: values.take(at) for number, values in self.pending.values.items()}
+        return self._runs(self.pending.times[at], self.pending.codes[at], values)
+
+    def _take(self, final: NDArray[np.bool_]) -> Batch | None:
+        """Return records to be settled; they are no longer kept."""
+        batch = self._batch(np.flatnonzero(final))
+        self.pending.keep(~final)
+        return batch
+
+    # ---- rows ----
+
+    @staticmethod
+    def _placed(store: AggregateStore, windows: Found) -> tuple[Viewed, Places, Places]:
+        """Return windows with their bounds, and the slices that they are made of."""
+        ordered = store.ordered()
+        low, high = np.empty(len(windows), np.int64), np.empty(len(windows), np.int64)
+        cells = (frozen(ordered.code), frozen(ordered.start))
+        machines.run("locate", *cells, windows.code, windows.begin, low)
+        machines.run("locate", *cells, windows.code, windows.end, high)
+        start = ordered.first[low] if windows.start is None else windows.start
+        stop = ordered.last[high - 1] if windows.stop is None else windows.stop
+        number = no_numbers(len(windows)) if windows.id is None else windows.id
+        viewed = Viewed(windows.code, windows.begin, windows.end, number, start, stop, windows.measure)
+        return viewed, low, high
+
+    def _new_rows(self, store: AggregateStore, found: Windows) -> list[Rows]:
+        rows = []
+        for number, windows in found.items():
+            viewed, low, high = self._placed(store, together(windows))
+            rows.append(viewed_rows(number, viewed, low, high, None))
+        return rows
+
+    def _changed_rows(
+        self,
+        store: AggregateStore,
+        number: int,
+        view: View,
+        found: list[Found],
+        changing: list[Found],
+        shifts: Shifts,
+    ) -> list[Rows]:
+        """Return the rows that lead from the view of a query before this call to that after it."""
+        rows: list[Rows] = []
+        settled = sum(map(len, found))
+        windows = together([*found, *changing]) if found or changing else _nothing(view)
+        viewed, low, high = self._placed(store, windows)
+        emitted, change, gone = view.difference(viewed, settled, shifts)
+        final = viewed.take(np.arange(settled))
+        if emitted.any():
+            viewed, change = viewed.take(emitted), change[emitted]
+            some = viewed_rows(number, viewed, low[emitted], high[emitted], change)
+            some.revision = view.number(viewed, change)
+            rows.append(some)
+        if gone is not None:
+            some = gone_rows(number, gone)
+            some.revision = view.number(gone, np.full(len(gone), RETRACT, np.int8))
+            rows.append(some)
+        view.forget(final)
+        return rows
+
+    # ---- letting go ----
+
+    def live(self, reach: float) -> NDArray[np.bool_]:
+        """Return which slices a window to come can hold."""
+        store = self.settled.store
+        live: NDArray[np.bool_] = store.column("start") >= self.settled.needed(reach)[store.column("code")]
+        return live
+
+    def let_go(self, reach: float) -> None:
+        """Forget revisions that are out of reach."""
+        for view in self.views.values():
+            view.let_go(reach)
+
+    def copy(self) -> PositionSlices:
+        """Return slices to be changed by themselves."""
+        twin = copy.copy(self)
+        twin.settled, twin.pending = self.settled.copy(), copy.copy(self.pending)
+        twin.views = {number: view.copy() for number, view in self.views.items()}
+        twin._arrived = []
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of kept records, and of what listers hold."""
+        return self.pending.nbytes + sum(lister.nbytes for lister in self.settled.listers.values())
+
+
+def _nothing(view: View) -> Found:
+    none = np.empty(0, np.int64)
+    return Found(none, none, none, None, none, none, (none, none) if "measure_start" in view.names else None)
