@@ -17,7 +17,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import muntin as mt
-from muntin.spark import fold, window_aggregate
+from muntin.spark import fold, split_late, window_aggregate
+from muntin.spark.late import LATE
 from tests.aggregates import SumOfSquares, Union
 from tests.oracle import agrees
 from tests.spark.test_workers import SparkOracle, check_rows
@@ -172,6 +173,10 @@ def test_mistakes(spark: SparkSession) -> None:
         window_aggregate(stream, mt.tumbling(1).agg(n=mt.count()), time="value", watermark="1s")
     with pytest.raises(ValueError, match="takes a batch DataFrame"):
         fold(stream)
+    with pytest.raises(ValueError, match="late records among these windows"):
+        fold(df.withColumnRenamed("v", LATE))
+    with pytest.raises(ValueError, match="no late records in this stream"):
+        split_late(print, print)(df, 0)
 
 
 # ---- streams ----
@@ -218,6 +223,7 @@ class Files:
         self.inputs.mkdir()
         self.rows: dict[int, list[Row]] = {}
         self.late = 0
+        self.late_records: list[Record] = []
         self.broken: int | None = None  # the micro-batch that shall fail
         self.written = 0
 
@@ -250,7 +256,8 @@ class Files:
             tie="place",
             **self.given,
         )
-        writer = out.writeStream.foreachBatch(self._take).trigger(availableNow=True)
+        take = split_late(self._take, self._take_late) if self.given.get("keep_late") else self._take
+        writer = out.writeStream.foreachBatch(take).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
         try:
             query.awaitTermination()
@@ -269,6 +276,15 @@ class Files:
             table = table.set_column(at, name, ticks)
         assert number not in self.rows
         self.rows[number] = told(table, ("site", "unit"))
+
+    def _take_late(self, df: DataFrame, number: int) -> None:
+        table = df.toArrow()
+        assert table.column_names == ["at", "site", "unit", "v", "w", "place"]
+        stamps = table["at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // 1000
+        for t, row in zip(stamps.tolist(), table.drop_columns(["at"]).to_pylist(), strict=True):
+            assert row["place"] not in {record.tie for record in self.late_records}
+            key = row["site"], row["unit"]
+            self.late_records.append(Record(t, row["v"], row["w"], key, row["place"]))
 
 
 class Expected:
@@ -297,11 +313,15 @@ class Expected:
                 self.oracle.add(spec)
 
 
-@pytest.mark.parametrize("specs", [[GRID, DAY], [GRID, VISIT, SEVENS]], ids=["merged", "ordered"])
-def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spec]) -> None:
+@pytest.mark.parametrize(
+    ("specs", "keep_late"),
+    [([GRID, DAY], False), ([GRID, VISIT, SEVENS], True)],
+    ids=["merged", "ordered, and late records kept"],
+)
+def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spec], keep_late: bool) -> None:
     """Disorder, late records, null keys; the job fails twice, and its queries change half-way."""
     lateness, delay = 500, 300
-    files = Files(spark, tmp_path, watermark="300ms", lateness="500ms", buckets=3)
+    files = Files(spark, tmp_path, watermark="300ms", lateness="500ms", buckets=3, keep_late=keep_late)
     expected = Expected(specs, lateness, delay)
     batches = drawn_batches(5, 60)
     for batch in batches[:3]:
@@ -327,6 +347,8 @@ def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spe
         check_rows(files.rows.get(number, []), want, [*specs, *changed], f"micro-batch {number}")
     assert len(expected.oracle.dropped) > 0
     assert files.late == len(expected.oracle.dropped)
+    wanted = expected.oracle.dropped if keep_late else []
+    assert sorted(files.late_records, key=lambda record: record.tie) == wanted
     _check_fold(spark, files, expected)
 
 

@@ -28,6 +28,7 @@ from muntin.slicing.parts import HEAD
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.combining import Combine
 from muntin.spark.job import Job, make_job
+from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED, Pack, from_blob
 from muntin.spark.processor import WindowProcessor
 from tests.test_operator import check_values, told
@@ -66,7 +67,7 @@ def job_of(specs: list[Spec], keys: tuple[str, ...], *, late: bool, tie: bool = 
 
 def with_buckets(batch: pa.Table, job: Job) -> list[pa.RecordBatch]:
     """What Spark hands over: the columns that are read, and a bucket by the hash of the key."""
-    batch = batch.select(list(job.types))
+    batch = batch.select(list({**job.types, **job.whole}))
     keys = (
         zip(*(batch[name].to_pylist() for name in job.keys), strict=True) if job.keys else [()] * len(batch)
     )
@@ -169,6 +170,7 @@ class Stream:
         self.job = job
         self.states: dict[int, State] = defaultdict(State)
         self.late = 0
+        self.late_times: list[int] = []
 
     def micro_batch(self, batch: pa.Table | None, watermark: int) -> list[Row]:
         """Run a micro-batch; None: one without data."""
@@ -183,11 +185,17 @@ class Stream:
                 state.timers.discard(timer)
                 frames += self._processor(bucket).handleExpiredTimer((bucket,), now, None)
         self.late += sum(int(frame["late_dropped"].sum()) for frame in frames)
-        blobs = [blob for frame in frames for blob in frame["rows"] if blob is not None]
-        return [row for blob in blobs for row in told(from_blob(blob), self.job.keys)]
+        tables = [from_blob(blob) for frame in frames for blob in frame["rows"] if blob is not None]
+        if self.job.whole:
+            kept = [table[LATE].combine_chunks().drop_null() for table in tables]
+            self.late_times += [record["t"].as_py() for some in kept for record in some]
+            tables = [table.filter(pc.is_null(table[LATE])).drop_columns([LATE]) for table in tables]
+        return [row for table in tables for row in told(table, self.job.keys)]
 
     def _processor(self, bucket: int) -> WindowProcessor:
-        processor = WindowProcessor(self.job, self.job.output_schema())
+        schema = self.job.output_schema()
+        schema = schema.append(late_field(self.job.whole)) if self.job.whole else schema
+        processor = WindowProcessor(self.job, schema)
         processor.init(self.states[bucket])
         return processor
 
@@ -211,6 +219,7 @@ class Drawn:
     tie: bool
     lateness: int
     delay: int
+    keep_late: bool
 
 
 @st.composite
@@ -239,7 +248,7 @@ def streams(draw: st.DrawFn) -> Drawn:
                 now += gap
                 batch.append(lagging._replace(t=now - lagging.t))
         batches.append((chosen, batch))
-    return Drawn(batches, keys, tie, lateness, delay)
+    return Drawn(batches, keys, tie, lateness, delay, draw(st.sampled_from([False, False, True])))
 
 
 @settings(max_examples=120)
@@ -251,6 +260,9 @@ def test_streams(drawn: Drawn) -> None:
     largest, watermark = 0, 0
     for number, (specs, records) in enumerate(drawn.batches):
         job = job_of(specs, drawn.keys, late=True, tie=drawn.tie, lateness=drawn.lateness, delay=drawn.delay)
+        if drawn.keep_late:
+            whole = {field.name: field.type for field in batch_of([], drawn.keys, drawn.tie).schema}
+            job = dataclasses.replace(job, whole=whole, ahead=False)
         if stream is None:
             if records is None:
                 continue
@@ -263,6 +275,8 @@ def test_streams(drawn: Drawn) -> None:
         got = stream.micro_batch(batch, watermark)
         check_rows(got, want, specs, f"micro-batch {number}")
         assert stream.late == len(oracle.dropped)
+        if drawn.keep_late:
+            assert sorted(stream.late_times) == sorted(record.t for record in oracle.dropped)
         largest = max([largest, *(record.t for record in records or [])])
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.combining import Combine, Unpack
 from muntin.spark.job import Job, make_job
+from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED_DDL, Pack
 from muntin.spark.processor import COUNTERS, STEP_DDL, WindowProcessor
 from muntin.windows.base import Query
@@ -35,6 +36,7 @@ def window_aggregate(
     lateness: Any = 0,
     tie: str | None = None,
     buckets: int | None = None,
+    keep_late: bool = False,
 ) -> DataFrame:
     """Compute windows of a batch or streaming DataFrame: one row per window, and one per correction.
 
@@ -44,7 +46,9 @@ def window_aggregate(
     A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time
     column already. Records that are late by no more than `lateness` still correct windows that came out;
     write the stream in append mode, and `fold` what was written. How many records were too late is in the
-    progress of the streaming query, under `observedMetrics["muntin"]`.
+    progress of the streaming query, under `observedMetrics["muntin"]`. To have them, too, set `keep_late` and
+    write with `foreachBatch(split_late(...))`; records then go over the network whole, and are not merged
+    before.
 
     Keys are spread over so many `buckets`, each with one engine for all its keys: by default four per core,
     in a stream four per shuffle partition and at most 64. A checkpoint holds to their number. `tie` names a
@@ -71,7 +75,9 @@ def window_aggregate(
         queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
     )
     ahead = all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values())
-    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead and not job.own_objects())
+    whole = {name: _type_of(df, name) for name in df.columns} if keep_late and df.isStreaming else {}
+    ahead = ahead and not whole and not job.own_objects()
+    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead, whole=whole)
     return _stream(df, job, watermark) if df.isStreaming else _batch(df, job)
 
 
@@ -101,6 +107,8 @@ def _batch(df: DataFrame, job: Job) -> DataFrame:
 def _stream(df: DataFrame, job: Job, watermark: Any) -> DataFrame:
     df, delay = _with_watermark(df, job, watermark)
     job, schema = replace(job, delay=delay), job.output_schema()
+    if job.whole:
+        schema = schema.append(late_field(job.whole))
     packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=True)), PACKED_DDL)
     steps = packed.groupBy("bucket").transformWithStateInPandas(
         WindowProcessor(job, schema), STEP_DDL, outputMode="append", timeMode="eventTime"
@@ -138,7 +146,7 @@ def _plain(work: Callable[[Any], Any]) -> Any:
 
 def _selected(df: DataFrame, job: Job) -> DataFrame:
     """Return the columns that are read, and the bucket of each record."""
-    columns = [_column(name).alias(name) for name in job.types]
+    columns = [_column(name).alias(name) for name in {**job.types, **job.whole}]
     bucket = sf.lit(0)
     if job.buckets > 1:
         bucket = sf.pmod(sf.hash(*(_column(name) for name in job.keys)), sf.lit(job.buckets))
@@ -154,4 +162,5 @@ def _spark_schema(df: DataFrame, job: Job) -> StructType:
     own = {name: df.schema[name].dataType for name in job.keys}
     own |= dict.fromkeys(("window_start", "window_end"), df.schema[job.time].dataType)
     fields = from_arrow_schema(job.output_schema())
-    return StructType([StructField(f.name, own.get(f.name, f.dataType)) for f in fields])
+    late = [StructField(LATE, df.schema)] if job.whole else []
+    return StructType([*(StructField(f.name, own.get(f.name, f.dataType)) for f in fields), *late])

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from muntin.slicing.output import FIXED
+from muntin.spark.late import refuse_late
 
 
 def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
@@ -26,6 +27,7 @@ def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
     """
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
+    refuse_late(df.columns)
     names = [_quoted(name) for name in df.columns]
     named = [key] if isinstance(key, str) else list(key or ())
     missing = [name for name in (*FIXED, *named) if name not in df.columns]

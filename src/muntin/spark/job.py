@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ class Job:
     delay: int  # in ticks: how far the watermark is behind the largest time
     ahead: bool  # records are merged into panes before the shuffle
     buckets: int
+    whole: Mapping[str, pa.DataType] = field(default_factory=dict)  # all columns, if late records are kept
 
     @property
     def clock_ticks(self) -> int:

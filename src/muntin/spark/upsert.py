@@ -30,6 +30,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame
 
 from muntin.slicing.output import FIXED
+from muntin.spark.late import refuse_late
 
 IDENTITY = "window_key"  # the column by which rows are told apart
 _LONGEST = 400  # characters of an identity; a longer one is replaced by its digest
@@ -240,6 +241,7 @@ def _identities(rows: pa.Table) -> pa.Array:
 
 def _key_columns(names: list[str]) -> list[str]:
     """Return the columns before those that all windows have; ValueError unless the latter are in order."""
+    refuse_late(names)
     first = names.index("query") if "query" in names else 0
     if tuple(names[first : first + len(FIXED)]) != FIXED:
         raise ValueError(
