@@ -15,6 +15,7 @@ from pyspark.sql.types import StructField, StructType
 
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.combining import Combine, Unpack
+from muntin.spark.identity import identities_of, note
 from muntin.spark.job import Job, make_job
 from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED_DDL, Pack
@@ -161,6 +162,10 @@ def _spark_schema(df: DataFrame, job: Job) -> StructType:
     """Return the output columns: those that come from the DataFrame in its own types."""
     own = {name: df.schema[name].dataType for name in job.keys}
     own |= dict.fromkeys(("window_start", "window_end"), df.schema[job.time].dataType)
+    notes = {"query": note(identities_of(job.queries))}
     fields = from_arrow_schema(job.output_schema())
     late = [StructField(LATE, df.schema)] if job.whole else []
-    return StructType([*(StructField(f.name, own.get(f.name, f.dataType)) for f in fields), *late])
+    columns = [
+        StructField(f.name, own.get(f.name, f.dataType), metadata=notes.get(f.name, {})) for f in fields
+    ]
+    return StructType([*columns, *late])

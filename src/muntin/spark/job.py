@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import intake, output
+from muntin.slicing import intake
 from muntin.slicing.fields import ObjectField
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
@@ -94,10 +94,9 @@ class Job:
                         both = f"{kinds[column]} for one query and {kind} for {name!r}"
                         raise TypeError(f"column {column!r} would be {both}; give them different names.")
                     kinds[column] = kind
-        fixed = {name: pa.int64() for name in output.FIXED}
-        fixed |= {"query": pa.string(), "change": pa.string()}
-        fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])
-        return pa.schema([*((name, self.types[name]) for name in self.keys), *fixed.items(), *kinds.items()])
+        kinds |= {"query": pa.string(), "change": pa.string()}
+        empty = engine.tables.empty(self.key_table()).schema
+        return pa.schema([(column.name, kinds.get(column.name) or column.type) for column in empty])
 
 
 def make_job(
