@@ -96,7 +96,8 @@ class Job:
                     kinds[column] = kind
         fixed = {name: pa.int64() for name in output.FIXED}
         fixed |= {"query": pa.string(), "change": pa.string()}
-        fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])
+        if pa.types.is_timestamp(self.types[self.time]):  # else long: a bound may not fit a narrow integer
+            fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])
         return pa.schema([*((name, self.types[name]) for name in self.keys), *fixed.items(), *kinds.items()])
 
 
