@@ -63,7 +63,6 @@ def wait_for(directory: Path, driver: Driver, count: int, more: float) -> bool:
     return driver.poll() is None
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path: Path, batches: list[list[Record]]) -> None:
     rng = random.Random(11)
     killed = 0
@@ -76,7 +75,6 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path: Path, batches: l
     check_result(tmp_path, batches)
 
 
-@pytest.mark.xdist_group("spark")
 def test_workers_and_executors_that_are_killed_are_replaced(
     tmp_path: Path, batches: list[list[Record]]
 ) -> None:

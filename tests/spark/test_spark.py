@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import muntin as mt
 from muntin.spark import fold, split_late, window_aggregate
@@ -124,6 +125,9 @@ def test_batch_of_plain_times(spark: SparkSession, zone: None, tmp_path: Path) -
     out = window_aggregate(spark.createDataFrame(whole), query, time="at")
     assert dict(out.dtypes)["window_end"] == "bigint"
     same_rows(out, mt.aggregate(whole, query, time="at"))
+    narrow = spark.range(120, 127).select(sf.col("id").cast("tinyint").alias("at"))
+    out = window_aggregate(narrow, mt.tumbling(100).agg(n=mt.count()), time="at")
+    assert [(row.window_start, row.window_end, row.n) for row in out.collect()] == [(100, 200, 7)]
 
 
 def test_nothing_in_nothing_out(spark: SparkSession) -> None:
@@ -171,6 +175,11 @@ def test_mistakes(spark: SparkSession) -> None:
         window_aggregate(marked, query, time="timestamp", watermark="1s")
     with pytest.raises(TypeError, match="watermarks need timestamps"):
         window_aggregate(stream, mt.tumbling(1).agg(n=mt.count()), time="value", watermark="1s")
+    windows = window_aggregate(marked, query, time="timestamp")
+    with pytest.raises(ValueError, match="windows of windows in one streaming query"):
+        window_aggregate(windows.select("window_end"), query, time="window_end", watermark="1s")
+    others = {"time": "timestamp", "key": "value", "metrics": "by value"}
+    windows.union(window_aggregate(marked, query, **others).drop("value"))  # else: the same metrics twice
     with pytest.raises(ValueError, match="takes a batch DataFrame"):
         fold(stream)
     with pytest.raises(ValueError, match="late records among these windows"):
@@ -401,7 +410,6 @@ print("all is well")
 """
 
 
-@pytest.mark.xdist_group("spark")
 def test_executors_of_their_own(tmp_path: Path) -> None:
     """On local-cluster, executors are processes that share nothing with the driver."""
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}

@@ -95,6 +95,8 @@ class Job:
                         raise TypeError(f"column {column!r} would be {both}; give them different names.")
                     kinds[column] = kind
         kinds |= {"query": pa.string(), "change": pa.string()}
+        if pa.types.is_integer(self.types[self.time]):  # a bound may not fit a narrow integer
+            kinds |= dict.fromkeys(("window_start", "window_end"), pa.int64())
         empty = engine.tables.empty(self.key_table()).schema
         return pa.schema([(column.name, kinds.get(column.name) or column.type) for column in empty])
 
