@@ -81,7 +81,7 @@ class AggregateTree(Technique):
         rows: list[Row] = []
 
         def emit(low: int, high: int) -> None:
-            states = ring.ranges(windows.begin[low:high], windows.end[low:high])
+            states = ring.suffixes(windows.begin[low:high])
             rows.extend(row(workload, partials, w, s) for w, s in enumerate(states, start=low))
 
         _follow(workload, ring.append, emit, ring.remove_up_to)

@@ -18,7 +18,7 @@ class Ring:
         self._kernel = kernel
         self._columns = columns
         self._entry = "append_all" if batched else "append"
-        self._ends = np.zeros(2, np.int64)
+        self._ends = np.zeros(3, np.int64)
         self.capacity = 1
         self._nodes = kernel.layout.allocate(2)
         self.updates = self.merges = 0
@@ -49,10 +49,10 @@ class Ring:
         self._nodes, self.capacity = nodes, capacity
         self.peak = max(self.peak, 2 * capacity - 1)
 
-    def ranges(self, low: Places, high: Places) -> list[State]:
-        """Return the states of ranges of records."""
+    def suffixes(self, low: Places) -> list[State]:
+        """Return the states of the records from each of these on."""
         out = self._kernel.layout.allocate(len(low))
-        self.merges += self._kernel.run("ranges", self._nodes, self.capacity, low, high, out)
+        self.merges += self._kernel.run("suffixes", self._nodes, self.capacity, self._ends, low, out)
         return [(read(cell),) for cell in out]
 
     def remove_up_to(self, number: int) -> None:

@@ -50,8 +50,8 @@ class EagerStore:
     """A FlatFAT whose leaves are a ring: `capacity` of them, a power of two.
 
     The root is at 1, the children of node v at 2v and 2v + 1. Each append combines all ancestors of its leaf,
-    from those children that have leaves within the ring. Nodes that hold leaves which were removed are never
-    read: a window only needs nodes all of whose leaves it holds. A full ring is doubled, and one that
+    from those children that have leaves within the ring. Removals change no node: a window is made up of
+    nodes that hold none but leaves of its own. A full ring is doubled, and one that
     is used to less than a quarter is halved and combined anew; at a third, as in the paper, a window that
     slides by half of its range could do both again and again.
     """
@@ -59,6 +59,7 @@ class EagerStore:
     def __init__(self, partials: Partials) -> None:
         self._partials = partials
         self.first = self.end = 0
+        self._oldest_then = 0  # the oldest when the newest was added
         self.capacity = 1
         self._nodes: list[State] = [BOTTOM, BOTTOM]
         self.updates = self.merges = 0
@@ -69,6 +70,7 @@ class EagerStore:
         self._reserve()
         v = self.capacity + (self.end & (self.capacity - 1))
         self.end += 1
+        self._oldest_then = self.first
         self._nodes[v] = state
         while v > 1:
             v >>= 1
@@ -96,6 +98,7 @@ class EagerStore:
 
     def _set(self, leaves: dict[int, State]) -> None:
         """Write leaves, and combine what depends on them, level by level."""
+        self._oldest_then = self.first
         slots = [number & (self.capacity - 1) for number in leaves]
         for slot, state in zip(slots, leaves.values(), strict=True):
             self._nodes[self.capacity + slot] = state
@@ -139,9 +142,25 @@ class EagerStore:
         mask = self.capacity - 1
         if low >= high:
             return BOTTOM
-        if (low & mask) <= ((high - 1) & mask):
-            return self._range(low & mask, ((high - 1) & mask) + 1)
-        return self._plus(self._range(low & mask, self.capacity), self._range(0, ((high - 1) & mask) + 1))
+        first, last, newest = low & mask, (high - 1) & mask, high == self.end
+        if first <= last:
+            return self._stretch(first, last, newest)
+        return self._plus(self._range(first, self.capacity), self._stretch(0, last, newest))
+
+    def _stretch(self, low: int, high: int, newest: bool) -> State:
+        """Combine the leaves from slot low to high; if these are the newest, few nodes hold most of them.
+
+        The nodes above the newest leaf were combined with it. One that had no leaf of the lap before holds
+        just those from its first leaf to the newest.
+        """
+        if not newest:
+            return self._range(low, high + 1)
+        oldest = self._oldest_then & (self.capacity - 1)
+        limit = oldest if oldest > high else self.capacity  # leaves from here on were of the lap before
+        v, begin, size = self.capacity + high, high, 1
+        while v > 1 and (start := begin & -2 * size) >= low and start + 2 * size <= limit:
+            v, begin, size = v >> 1, start, 2 * size
+        return self._plus(self._range(low, begin), self._nodes[v])
 
     def _range(self, low: int, high: int) -> State:
         left: State = BOTTOM

@@ -1,12 +1,13 @@
 """A FlatFAT whose leaves are a ring of records: appended one by one at one end, freed at the other.
 
-The root is at 1, the children of node v at 2v and 2v + 1. `ends` holds the positions of the oldest leaf and
-of the next; the leaf of position p is at room + (p & (room - 1)).
+The root is at 1, the children of node v at 2v and 2v + 1. `ends` holds the positions of the oldest leaf, of
+the next, and of what was the oldest when the newest was added; the leaf of position p is at
+room + (p & (room - 1)).
 """
 
 from muntin.kernels.slots import combine, lift, load, store
 
-ENTRIES = ("fold", "append", "append_all", "moved", "ranges")
+ENTRIES = ("fold", "append", "append_all", "moved", "suffixes")
 
 
 def fold(columns, valid, low, high, out):
@@ -48,6 +49,7 @@ def append(columns, valid, low, high, nodes, room, ends):
     """Append records one by one, each with all that depends on it; count the combines."""
     combines = 0
     mask = room - 1
+    ends[2] = ends[0]
     for i in range(low, high):
         first = ends[0] & mask
         last = ends[1] & mask
@@ -84,6 +86,7 @@ def joined(nodes, room, ends, a, b, d):
 def append_all(columns, valid, low, high, nodes, room, ends):
     """Append records at once: what depends on several of them is combined once; count the combines."""
     mask = room - 1
+    ends[2] = ends[0]
     begin = ends[1]
     for i in range(low, high):
         store(nodes, room + (ends[1] & mask), lift(columns, valid, i))
@@ -102,6 +105,7 @@ def moved(nodes, room, others, other_room, ends):
     for p in range(ends[0], ends[1]):
         store(others, other_room + (p & (other_room - 1)), load(nodes, room + (p & (room - 1))))
     combines = 0
+    ends[2] = ends[0]
     if ends[0] < ends[1]:
         first = ends[0] & (other_room - 1)
         last = (ends[1] - 1) & (other_room - 1)
@@ -143,19 +147,43 @@ def stretch(nodes, room, low, high):
     return (left, combines) if has_left else (right, combines)
 
 
-def ranges(nodes, room, low, high, out):
-    """Fold ranges of positions, none empty; count the combines."""
+def newest(nodes, room, ends, low):
+    """Fold the leaves from slot `low` to the newest; return the state and the number of combines.
+
+    The nodes above the newest leaf were combined with it. One that had no leaf of the lap before holds just
+    those from its first leaf to the newest.
+    """
+    high = (ends[1] - 1) & (room - 1)
+    oldest = ends[2] & (room - 1)
+    limit = oldest if oldest > high else room
+    v = room + high
+    begin = high
+    size = 1
+    while v > 1:
+        start = begin & (-2 * size)
+        if start < low or start + 2 * size > limit:
+            break
+        v >>= 1
+        begin = start
+        size *= 2
+    if begin == low:
+        return load(nodes, v), 0
+    state, combines = stretch(nodes, room, low, begin)
+    return combine(state, load(nodes, v)), combines + 1
+
+
+def suffixes(nodes, room, ends, low, out):
+    """Fold the leaves from each of these positions to the newest; count the combines."""
     combines = 0
     mask = room - 1
     for w in range(len(low)):
-        a = low[w] & mask
-        b = (high[w] - 1) & mask
-        if a <= b:
-            state, more = stretch(nodes, room, a, b + 1)
+        first = low[w] & mask
+        if first <= ((ends[1] - 1) & mask):
+            state, more = newest(nodes, room, ends, first)
             combines += more
         else:
-            older, more = stretch(nodes, room, a, room)
-            newer, yet = stretch(nodes, room, 0, b + 1)
+            older, more = stretch(nodes, room, first, room)
+            newer, yet = newest(nodes, room, ends, 0)
             state = combine(older, newer)
             combines += more + yet + 1
         store(out, w, state)
