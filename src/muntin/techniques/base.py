@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from muntin.techniques.partials import Partials, State
-from muntin.techniques.stream import Places, Row, Stream, UnsupportedWorkload, Workload
+from muntin.techniques.stream import Row, Stream, UnsupportedWorkload, Workload
 from muntin.windows.base import Query
 
 
@@ -20,9 +15,9 @@ from muntin.windows.base import Query
 class Counts:
     """What a run took.
 
-    `online` are the combines of records into the slice that is being filled, one for each record; `update`
-    are those that keep what is stored up to date, `merge` those that make up a window when it ends. Combines
-    with nothing (an empty partial) are not counted. `partials` and `records` are how many of them were stored
+    `online` are the combines of records into the slice that is being filled, one for each record but the
+    first; `update` are those that keep what is stored up to date, `merge` those that make up a window when it
+    ends. To join an empty partial is no combine. `partials` and `records` are how many of them were stored
     at once, at most; `bytes` is the room that they take, eight bytes for each number.
     """
 
@@ -54,7 +49,7 @@ class Technique(ABC):
     5 15 {'total': 12.0}
     10 20 {'total': 8.0}
     >>> technique.counts.online, technique.counts.slices
-    (4, 3)
+    (1, 3)
     """
 
     counts: Counts
@@ -88,33 +83,3 @@ def row(workload: Workload, partials: Partials, w: int, state: State) -> Row:
         None if number < 0 else number,
         partials.lower(query, state),
     )
-
-
-class Begins:
-    """Where the open windows begin, for whoever frees what is older than all of them."""
-
-    def __init__(self) -> None:
-        self._open: Counter[int] = Counter()
-        self._heap: list[int] = []
-
-    def open(self, begin: int) -> None:
-        """Take note of a window that begins."""
-        if not self._open[begin]:
-            heapq.heappush(self._heap, begin)
-        self._open[begin] += 1
-
-    def close(self, begin: int) -> None:
-        """Forget a window."""
-        self._open[begin] -= 1
-
-    def oldest(self, otherwise: int) -> int:
-        """Return where the oldest open window begins, or `otherwise`."""
-        while self._heap and not self._open[self._heap[0]]:
-            del self._open[heapq.heappop(self._heap)]
-        return self._heap[0] if self._heap else otherwise
-
-
-def oldest_needed(workload: Workload, which: NDArray[np.bool_]) -> tuple[Places, Places]:
-    """Return before which arrivals these windows are emitted, and the first record needed by then."""
-    at, begin = workload.windows.at[which], workload.windows.begin[which]
-    return at, np.minimum.accumulate(begin[::-1])[::-1]

@@ -18,7 +18,8 @@ class Slicing(Technique):
     """The operator with a lazy or an eager store, fed in batches and looked at after each.
 
     It keeps records beside the slices where queries need them, and nowhere else: `keep_records` says which
-    kind of workload is meant, and another one is refused.
+    kind of workload is meant, and another one is refused. Combines are as the operator counts them. It does
+    not tell those of records from others: up to as many as there are records pass for `online`.
     """
 
     def __init__(self, store: StoreName = "lazy", *, keep_records: bool = False) -> None:
@@ -59,8 +60,8 @@ class Slicing(Technique):
         tables.append(operator.finish())
         total = operator.metrics
         self.counts = Counts(
-            online=len(workload),
-            update=total.update_combines - len(workload),
+            online=min(len(workload), total.update_combines),
+            update=max(0, total.update_combines - len(workload)),
             merge=total.final_combines,
             slices=slices,
             partials=slices if self.store == "lazy" else 2 * slices - 1,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from muntin.techniques.base import Begins, Counts, Technique, oldest_needed, row
+from muntin.techniques.base import Counts, Technique, row
 from muntin.techniques.partials import Partials
-from muntin.techniques.ring import Ring
+from muntin.techniques.ring import Ring, oldest_needed
 from muntin.techniques.stores import EagerStore
-from muntin.techniques.stream import Row, Workload
+from muntin.techniques.stream import Places, Row, Workload
 
 _MANY = 4096  # records: for fewer, compiling would take longer
 
@@ -52,7 +52,8 @@ def held(workload: Workload, which: np.ndarray) -> int:
     A record stays until no window that is open, or has yet to begin, needs it: before each emission, those
     that have arrived less those before the oldest window.
     """
-    at, oldest = oldest_needed(workload, which)
+    at, begin = workload.windows.at[which], workload.windows.begin[which]
+    oldest = np.minimum.accumulate(begin[::-1])[::-1]
     if workload.in_order:
         return int((at - oldest).max(initial=0))
     rank = workload.rank
@@ -135,30 +136,25 @@ def _follow(
 
     Records that no window holds come and go as well: such a structure does not know windows beforehand.
     """
-    windows, begins = workload.windows, Begins()
-    opening = np.sort(windows.begin)
-    opened = reached = w = 0
-    for p in np.unique(np.append(windows.at, len(workload))).tolist():
+    windows = workload.windows
+    reached = w = 0
+    stops = np.unique(np.append(windows.at, len(workload)))
+    upto = np.searchsorted(windows.at, stops, "right")
+    free_to = oldest_needed(windows, stops) if workload.in_order else _settled(workload, stops)
+    for p, end, number in zip(stops.tolist(), upto.tolist(), free_to.tolist(), strict=True):
         append(reached, p)
         reached = p
-        upto = int(np.searchsorted(windows.at, p, "right"))
-        now = int(np.searchsorted(opening, p, "right"))
-        for begin in opening[opened:now].tolist():
-            begins.open(begin)
-        opened = now
-        if upto > w:
-            emit(w, upto)
-            for begin in windows.begin[w:upto].tolist():
-                begins.close(begin)
-            w = upto
-        free(begins.oldest(otherwise=p) if workload.in_order else _settled(workload, p))
+        if end > w:
+            emit(w, end)
+            w = end
+        free(number)
 
 
-def _settled(workload: Workload, p: int) -> int:
+def _settled(workload: Workload, stops: Places) -> Places:
     """Return how many records that no later window needs have arrived, with all before them."""
     windows = workload.windows
-    needed = windows.begin[windows.at > p].min(initial=len(workload))
-    return int(min(needed, workload.complete(p)))
+    needed = [windows.begin[windows.at > p].min(initial=len(workload)) for p in stops]
+    return np.minimum(needed, [workload.complete(int(p)) for p in stops])
 
 
 class ReactiveAggregator(AggregateTree):

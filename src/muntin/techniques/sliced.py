@@ -13,12 +13,14 @@ from typing import Literal
 import numpy as np
 
 from muntin.swag.base import BOTTOM
-from muntin.techniques.base import Begins, Counts, Technique, row
-from muntin.techniques.partials import Partials
+from muntin.techniques.base import Counts, Technique, row
+from muntin.techniques.partials import Partials, State
+from muntin.techniques.ring import Course, Ring, Taken
 from muntin.techniques.stores import EagerStore, LazyStore, Store
 from muntin.techniques.stream import _INTEGERS, Places, Row, UnsupportedWorkload, Workload
 
 StoreName = Literal["lazy", "eager"]
+_MANY = 4096  # records: for fewer, compiling would take longer
 
 
 class _Sliced(Technique):
@@ -31,49 +33,47 @@ class _Sliced(Technique):
         """Return the positions of the records that slices begin with, the first of them 0."""
 
     def _run(self, workload: Workload, partials: Partials) -> list[Row]:
+        course = Course.of(workload, self.cuts(workload))
+        ring = Ring.over(partials) if len(workload) >= _MANY else None
+        if ring is not None:
+            states, taken = ring.follow(course, eager=self.store == "eager")
+        else:
+            states, taken = self._one_by_one(course, partials)
+        rows = [row(workload, partials, w, state) for w, state in enumerate(states)]
+        self.counts = Counts(
+            online=len(workload) - len(course.cuts),
+            update=taken.updates,
+            merge=taken.merges,
+            slices=len(course.cuts),
+            partials=taken.partials,
+            bytes=taken.partials * partials.state_bytes,
+        )
+        return rows
+
+    def _one_by_one(self, course: Course, partials: Partials) -> tuple[list[State], Taken]:
         """Go from edge to edge: where a slice begins, or windows end.
 
         At each, the slice that is full is stored first, windows are merged next, and only then is what none
         of the open windows needs let go.
         """
-        windows, cuts = workload.windows, self.cuts(workload)
         store: Store = EagerStore(partials) if self.store == "eager" else LazyStore(partials)
-        begins, rows, most = Begins(), [], 0
-        opening = np.sort(windows.begin).tolist()
-        slice_of = np.searchsorted(cuts, windows.begin).tolist()  # each window begins with a slice
-        cut_list, begin_list = cuts.tolist(), windows.begin.tolist()
-        active, reached, opened, w = BOTTOM, 0, 0, 0
-        for p in np.unique(np.concatenate([cuts, windows.end, [len(workload)]])).tolist():
-            if p > reached:
-                active = partials.combine(active, partials.fold(reached, p))
-            reached = p
-            if store.end + 1 < len(cut_list) and cut_list[store.end + 1] == p:
+        active, reached, most = BOTTOM, 0, 0
+        states: list[State] = []
+        edges = zip(course.edges, course.is_cut, course.upto, course.needed, strict=True)
+        for p, is_cut, upto, needed in edges:
+            active = partials.combine(active, partials.fold(reached, int(p)))
+            reached = int(p)
+            if is_cut:
                 store.append(active)
                 active = BOTTOM
-            while opened < len(opening) and opening[opened] <= p:
-                begins.open(opening[opened])
-                opened += 1
             most = max(most, store.end - store.first + (active is not BOTTOM))
-            emitted = w
-            while w < len(windows) and windows.end[w] == p:
-                total = store.merge(slice_of[w], store.end)
+            for begin in course.begins[len(states) : upto].tolist():
+                total = store.merge(begin, store.end)
                 store.merges += total is not BOTTOM and active is not BOTTOM
-                rows.append(row(workload, partials, w, partials.combine(total, active)))
-                begins.close(begin_list[w])
-                w += 1
-            if w > emitted or active is BOTTOM:
-                oldest = begins.oldest(otherwise=p)
-                store.remove_up_to(int(np.searchsorted(cuts, oldest, "right")) - 1)
+                states.append(partials.combine(total, active))
+            store.remove_up_to(int(needed))
         room = most if isinstance(store, LazyStore) else store.peak + 1  # and the slice being filled
-        self.counts = Counts(
-            online=len(workload),
-            update=store.updates,
-            merge=store.merges,
-            slices=len(cuts),
-            partials=room,
-            bytes=room * partials.state_bytes,
-        )
-        return rows
+        return states, Taken(store.updates, store.merges, room)
 
 
 def _edges(workload: Workload, edges: Places) -> Places:

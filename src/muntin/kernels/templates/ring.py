@@ -7,7 +7,7 @@ room + (p & (room - 1)).
 
 from muntin.kernels.slots import combine, lift, load, store
 
-ENTRIES = ("fold", "append", "append_all", "moved", "suffixes")
+ENTRIES = ("fold", "append", "append_all", "moved", "suffixes", "sliced")
 
 
 def fold(columns, valid, low, high, out):
@@ -45,20 +45,27 @@ def join(nodes, room, first, last, v):
     return 0
 
 
-def append(columns, valid, low, high, nodes, room, ends):
-    """Append records one by one, each with all that depends on it; count the combines."""
+def add(nodes, room, ends, state):
+    """Append a leaf, and combine all nodes above it; count the combines."""
     combines = 0
     mask = room - 1
     ends[2] = ends[0]
+    first = ends[0] & mask
+    last = ends[1] & mask
+    store(nodes, room + last, state)
+    ends[1] += 1
+    v = (room + last) >> 1
+    while v >= 1:
+        combines += join(nodes, room, first, last, v)
+        v >>= 1
+    return combines
+
+
+def append(columns, valid, low, high, nodes, room, ends):
+    """Append records one by one, each with all that depends on it; count the combines."""
+    combines = 0
     for i in range(low, high):
-        first = ends[0] & mask
-        last = ends[1] & mask
-        store(nodes, room + last, lift(columns, valid, i))
-        ends[1] += 1
-        v = (room + last) >> 1
-        while v >= 1:
-            combines += join(nodes, room, first, last, v)
-            v >>= 1
+        combines += add(nodes, room, ends, lift(columns, valid, i))
     return combines
 
 
@@ -172,19 +179,75 @@ def newest(nodes, room, ends, low):
     return combine(state, load(nodes, v)), combines + 1
 
 
+def suffix(nodes, room, ends, low):
+    """Fold the leaves from a position to the newest; return the state and the number of combines."""
+    first = low & (room - 1)
+    if first <= ((ends[1] - 1) & (room - 1)):
+        return newest(nodes, room, ends, first)
+    older, more = stretch(nodes, room, first, room)
+    newer, yet = newest(nodes, room, ends, 0)
+    return combine(older, newer), more + yet + 1
+
+
 def suffixes(nodes, room, ends, low, out):
     """Fold the leaves from each of these positions to the newest; count the combines."""
     combines = 0
-    mask = room - 1
     for w in range(len(low)):
-        first = low[w] & mask
-        if first <= ((ends[1] - 1) & mask):
-            state, more = newest(nodes, room, ends, first)
-            combines += more
-        else:
-            older, more = stretch(nodes, room, first, room)
-            newer, yet = newest(nodes, room, ends, 0)
-            state = combine(older, newer)
-            combines += more + yet + 1
+        state, more = suffix(nodes, room, ends, low[w])
+        combines += more
         store(out, w, state)
     return combines
+
+
+def row_of(nodes, room, ends, low):
+    """Fold the leaves from a position to the newest, one after the other."""
+    state = load(nodes, room + (low & (room - 1)))
+    for p in range(low + 1, ends[1]):
+        state = combine(state, load(nodes, room + (p & (room - 1))))
+    return state, ends[1] - low - 1
+
+
+def sliced(columns, valid, edges, is_cut, upto, needed, begins, eager, nodes, room, ends, active, at, out):
+    """Go from edge to edge of an in-order stream: fold records, store slices, merge windows, free.
+
+    `at` holds where it is and what it has counted: the next edge, the records folded, whether the slice that
+    is being filled has any, the next window, combines of updates and of merges, and the most partials held.
+    It stops at the end, before a full ring, and after an edge that leaves a ring almost empty.
+    """
+    while at[0] < len(edges):
+        e = at[0]
+        if is_cut[e] and ends[1] - ends[0] == room:
+            return
+        for i in range(at[1], edges[e]):
+            state = lift(columns, valid, i)
+            if at[2]:
+                state = combine(load(active, 0), state)
+            store(active, 0, state)
+            at[2] = 1
+        at[1] = edges[e]
+        if is_cut[e]:
+            if eager:
+                at[4] += add(nodes, room, ends, load(active, 0))
+            else:
+                store(nodes, room + (ends[1] & (room - 1)), load(active, 0))
+                ends[1] += 1
+            at[2] = 0
+        at[6] = max(at[6], ends[1] - ends[0] + at[2])
+        for w in range(at[3], upto[e]):
+            if begins[w] == ends[1]:
+                state = load(active, 0)
+            else:
+                if eager:
+                    state, more = suffix(nodes, room, ends, begins[w])
+                else:
+                    state, more = row_of(nodes, room, ends, begins[w])
+                at[5] += more
+                if at[2]:
+                    state = combine(state, load(active, 0))
+                    at[5] += 1
+            store(out, w, state)
+        at[3] = upto[e]
+        ends[0] = max(ends[0], min(needed[e], ends[1]))
+        at[0] += 1
+        if room > 1 and 4 * (ends[1] - ends[0]) < room:
+            return
