@@ -14,11 +14,20 @@ import hypothesis.strategies as st
 
 from tests import window_kinds, workloads
 from tests.window_types import Record, Spec
-from tests.workloads import EXACT, KEYS, Call, Finish, Process, Setting, Workload
+from tests.workloads import EXACT, KEYS, Advance, Call, Finish, Process, Setting, Workload
 
 KINDS = ("rolling", "rolling_rows", "last_span", "last_n", "punctuation", "landmark", "landmark_until")
 KINDS += ("landmark_length", "landmark_every", "landmark_until_every", "landmark_length_every")
-KINDS += ("threshold_frame", "delta_frame", "aggregate_frame", "state_window", "on", "user_window")
+KINDS += (
+    "threshold_frame",
+    "delta_frame",
+    "aggregate_frame",
+    "state_window",
+    "on",
+    "user_window",
+    "own",
+    "policy_window",
+)
 
 
 @st.composite
@@ -80,6 +89,66 @@ def mixed(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Workload:
         store=draw(st.sampled_from(["auto", "lazy", "eager", "sliding"])),
         marked=True,
     )
+
+
+_HOUR = 3600
+_SINCE = [
+    1_325_000_000,
+    1_679_000_000,
+    1_698_000_000,
+    -2_000_000_000,
+    4_000_000_000,
+]  # some about clock changes
+
+
+@st.composite
+def calendars(draw: st.DrawFn) -> Workload:
+    """A run of the operator over timestamps, most queries of which are calendars."""
+    setting = draw(workloads.settings_())
+    size, more = draw(st.integers(1, 4)), draw(st.integers(0, 2))
+    queries = []
+    for place in range(size + more):
+        spec = draw(window_kinds.specs(f"q{place}", ["calendar"]))
+        if draw(st.sampled_from([True, False, False, False])):
+            hours = _HOUR * draw(st.integers(1, 60))
+            spec = replace(
+                spec,
+                **draw(
+                    st.sampled_from(
+                        [{"kind": "tumbling", "params": (hours, 0)}, {"kind": "session", "params": (hours,)}]
+                    )
+                ),
+            )
+        elif draw(st.sampled_from([True, False, False, False])) and not setting.tie:
+            spec = replace(spec, emit_empty=True)
+        queries.append(spec)
+    keys = draw(st.sampled_from(list(KEYS)))
+    steps = draw(
+        workloads.steps(draw(_records(keys, replace(setting, spells=False))), setting.policy == "manual")
+    )
+    scale = draw(st.sampled_from([_HOUR, 5 * _HOUR, 24 * _HOUR, 100 * _HOUR]))
+    clock = workloads.Clock(setting.policy, draw(st.sampled_from(_SINCE)) // scale)
+    calls = workloads.put_together(steps, [spec.name for spec in queries[:size]], queries[size:], clock)
+    if draw(st.booleans()):
+        calls.append(Finish())
+    policy = setting.policy
+    return Workload(
+        queries=queries[:size],
+        calls=[_scaled(call, scale) for call in calls],
+        policy=policy if isinstance(policy, str) else policy * scale,
+        lateness=setting.lateness * scale,
+        keys=keys,
+        tie=setting.tie,
+        store=draw(st.sampled_from(["auto", "lazy", "eager", "sliding"])),
+        seconds=True,
+    )
+
+
+def _scaled(call: Call, scale: int) -> Call:
+    """Let times be so many seconds apart; some off the hour."""
+    if isinstance(call, Process):
+        return replace(call, records=[r._replace(t=r.t * scale) for r in call.records], form="table")
+    return replace(call, to=call.to * scale) if isinstance(call, Advance) else call
 
 
 @st.composite

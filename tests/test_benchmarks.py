@@ -9,7 +9,7 @@ import pytest
 
 import muntin as mt
 from benchmarks import __main__ as benchmarks
-from benchmarks import calls, latency, peers, speed, splits, techniques, windows
+from benchmarks import calls, frames, latency, peers, speed, splits, techniques, windows
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
@@ -53,6 +53,15 @@ def test_bloom_by_reference(cls):
         if len(window) > 20:
             window.evict()
         assert got[i] == window.query()
+
+
+# ---- windows that records mark off ----
+
+
+@pytest.mark.parametrize("name", frames.CASES)
+def test_frames_are_those_of_plain_loops(name):
+    queries, _ = frames.CASES[name]
+    assert frames.check(queries(), frames.stream(50_000)) >= 25
 
 
 # ---- windows over one stream ----

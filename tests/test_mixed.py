@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import muntin as mt
-from tests.mixed_workloads import mixed, mixed_tables
+from tests.mixed_workloads import calendars, mixed, mixed_tables
 from tests.test_operator import check, check_rows, told
 from tests.windows_oracle import one_shot
 from tests.workloads import batch_of, query_of
@@ -17,6 +17,11 @@ from tests.workloads import batch_of, query_of
 @settings(max_examples=settings().max_examples * 5 // 2)
 @given(workload=mixed())
 def test_operator_agrees_with_the_oracle(shard, workload):
+    check(workload)
+
+
+@given(workload=calendars())
+def test_calendars_agree_with_the_oracle(workload):
     check(workload)
 
 

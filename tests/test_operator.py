@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -89,17 +90,62 @@ def _as_row(record: Record, workload: Workload) -> dict:
     return values | ({"tie": record.tie} if workload.tie else {}) | marks
 
 
-def operator_of(workload: Workload) -> "mt.WindowOperator":
+class Seconds:
+    """An operator over timestamps in seconds that takes and gives integers."""
+
+    TIME = pa.timestamp("s")
+
+    def __init__(self, operator: mt.WindowOperator) -> None:
+        self._operator = operator
+
+    def _cast(self, table: pa.Table, kind: pa.DataType, *names: str) -> pa.Table:
+        for name in names:
+            if name in table.column_names:
+                place = table.column_names.index(name)
+                table = table.set_column(place, name, table[name].cast(kind))
+        return table
+
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        return self._cast(rows, pa.int64(), "window_start", "window_end")
+
+    def process(self, batch: pa.Table) -> pa.Table:
+        return self._whole(self._operator.process(self._cast(pa.table(batch), self.TIME, "t")))
+
+    def advance(self, to: int) -> pa.Table:
+        return self._whole(self._operator.advance(pa.scalar(to, pa.int64()).cast(self.TIME)))
+
+    def finish(self) -> pa.Table:
+        return self._whole(self._operator.finish())
+
+    def take_late(self) -> pa.Table:
+        return self._cast(self._operator.take_late(), pa.int64(), "t")
+
+    @property
+    def watermark(self) -> Any:
+        mark = self._operator.watermark
+        return mark.value if isinstance(mark, pa.Scalar) else mark
+
+    def restore(self, snapshot: bytes, queries: list) -> "Seconds":
+        return Seconds(mt.WindowOperator.restore(snapshot, queries=queries))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+
+def operator_of(workload: Workload) -> Any:
     """The operator that a workload starts with."""
-    return mt.WindowOperator(
-        [query_of(spec) for spec in workload.queries],
+    policy = workload.policy
+    delayed = workload.seconds and policy not in ("in_order", "manual")
+    operator = mt.WindowOperator(
+        [query_of(spec, workload.seconds) for spec in workload.queries],
         time="t",
         key=list(workload.keys) or None,
-        watermark=workload.policy,
-        lateness=workload.lateness,
+        watermark=f"{policy}s" if delayed else policy,
+        lateness=f"{workload.lateness}s" if workload.seconds else workload.lateness,
         tie="tie" if workload.tie else None,
         store=workload.store,
     )
+    return Seconds(operator) if workload.seconds else operator
 
 
 def run_operator(workload: Workload) -> Iterator[Step]:
@@ -118,14 +164,14 @@ def run_operator(workload: Workload) -> Iterator[Step]:
             case Advance(to):
                 rows = told(operator.advance(to), workload.keys)
             case Add(spec):
-                operator.add(query_of(spec))
+                operator.add(query_of(spec, workload.seconds))
                 specs[spec.name] = spec
             case Remove(name):
                 operator.remove(name)
                 del specs[name]
             case Restore():
-                queries = [query_of(spec) for spec in specs.values()]
-                operator = mt.WindowOperator.restore(operator.snapshot(), queries=queries)
+                queries = [query_of(spec, workload.seconds) for spec in specs.values()]
+                operator = operator.restore(operator.snapshot(), queries=queries)
                 before = operator.metrics.late_dropped
             case Finish():
                 rows = told(operator.finish(), workload.keys)

@@ -7,7 +7,7 @@ on and records that lag behind it, so that parts of a workload can be left out a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -85,6 +85,7 @@ class Workload:
     tie: bool = False
     store: str = "auto"
     marked: bool = False  # records have predicates, a state and a measure
+    seconds: bool = False  # times are timestamps in seconds
 
 
 # ---- in muntin's own terms ----
@@ -96,8 +97,10 @@ def bound(call: tuple[str, ...]) -> mt.Aggregate:
     return OWN[name](*columns) if name in OWN else getattr(mt, name)(*columns)
 
 
-def query_of(spec: Spec) -> Any:
-    """The library's query for a spec."""
+def query_of(spec: Spec, seconds: bool = False) -> Any:
+    """The library's query for a spec; with `seconds`, for times that are timestamps."""
+    if seconds and spec.kind in ("tumbling", "sliding", "session"):
+        spec = replace(spec, params=tuple(f"{n}s" for n in spec.params))
     match spec.kind, spec.params:
         case "tumbling", (length, offset):
             window = mt.tumbling(length, offset=offset)
@@ -123,6 +126,23 @@ def query_of(spec: Spec) -> Any:
     )
 
 
+class OwnGrid(mt.ContextFreeWindow):
+    """Windows [k * period + from, k * period + to) for some pairs (from, to), as a user would write them."""
+
+    def __init__(self, period: int, parts: tuple[tuple[int, int], ...]) -> None:
+        self.period, self.parts = period, parts
+
+    def windows(self, t: int) -> list[tuple[int, int]]:
+        return [
+            (k * self.period + begin, k * self.period + end)
+            for begin, end in self.parts
+            for k in range((t - end) // self.period + 1, (t - begin) // self.period + 1)
+        ]
+
+    def next_edge(self, t: int) -> int:
+        return min(t + self.period - (t - edge) % self.period for pair in self.parts for edge in pair)
+
+
 def marked_window(spec: Spec) -> Any:
     """The library's window for a spec of one of the kinds that look at records."""
     match spec.kind, spec.params:
@@ -140,6 +160,13 @@ def marked_window(spec: Spec) -> Any:
             return mt.landmark(when, length=length, every=every)
         case "aggregate_frame", (call, reaches):
             return mt.aggregate_frame(bound(call), reaches=reaches)
+        case "calendar", (unit, tz, _):
+            return mt.calendar(unit, tz)
+        case "policy_window", (trigger, evict):
+            made = [getattr(mt.policies, name)(*given) for name, *given in (trigger, evict)]
+            return mt.policy_window(*made)
+        case "own", (period, parts):
+            return OwnGrid(period, parts)
         case "user_window", (name,):
             function, state, columns = DISCRETIZERS[name]
             return mt.user_window(function, state=state, columns=columns)

@@ -199,6 +199,7 @@ class WindowOperator:
         try:
             survey = engine.survey(times)
             intake.check_range(survey.low, survey.high, str(self._time))
+            engine.check_span(survey.low, survey.high)
             values = engine.read_values(columns, len(times))
             tie = _tie_values(columns[self._tie], self._tie) if self._tie else None
             codes = self._keys.encode([columns[name] for name in self._keys.names])

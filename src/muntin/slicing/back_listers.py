@@ -9,8 +9,21 @@ from numpy.typing import NDArray
 
 from muntin.slicing import machines
 from muntin.slicing.edges import NEVER
-from muntin.slicing.listers import FAR, Batch, Fill, Flags, Found, Lister, passed, room
+from muntin.slicing.fields import Values, frozen
+from muntin.slicing.listers import (
+    FAR,
+    Batch,
+    Columns,
+    Fill,
+    Flags,
+    Found,
+    Lister,
+    numbered,
+    passed,
+    room,
+)
 from muntin.slicing.store import Ordered
+from muntin.windows.policies import EVICTIONS
 
 Places = NDArray[np.int64]
 
@@ -68,6 +81,63 @@ class LookBackLister(Lister):
         needed = np.full(len(seen), FAR)
         late = np.flatnonzero(ordered.first > reach - self.rule.length)[::-1]
         needed[ordered.code[late]] = ordered.start[late]  # the first one of a key is written last
+        return needed
+
+
+class PolicyLister(Lister):
+    """At each record that triggers, what eviction has left."""
+
+    every_record = True
+    only_settled = True
+    fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0)}
+    open_columns: ClassVar[tuple[str, ...]] = ("code", "position", "time", "value")  # of records held
+
+    def read(self, columns: Columns, count: int) -> Values:
+        """Return where records trigger and evict, and what they are compared by."""
+        trigger, evict = self.rule.trigger, self.rule.evict
+        none = frozen(np.zeros(count, np.uint8))
+        triggers = columns.flags(trigger.column) if trigger.name == "when" else none
+        evictions = columns.flags(evict.column) if evict.name == "when" else none
+        values = np.zeros(count)
+        if evict.name == "delta":
+            usable = columns.usable(evict.column, count).view(bool)
+            values = np.where(usable, columns.read(evict.column).data, np.nan)
+        return Values((triggers, evictions, frozen(values)), None, count, ())
+
+    def feed(self, batch: Batch, marks: Flags) -> Found | None:
+        """Take records in, and see which trigger."""
+        del marks
+        triggers, evictions, values = batch.values[self.signal].columns
+        held, trigger, evict = self.opened, self.rule.trigger, self.rule.evict
+        fresh = {"code": batch.each_code(), "position": batch.positions(), "time": batch.times}
+        fresh["value"] = np.ascontiguousarray(values).view(np.int64)  # columns hold 64 bits of any kind
+        before = len(held["code"])
+        order = np.argsort(np.concatenate([held["code"], fresh["code"]]), kind="stable")
+        every = {name: np.concatenate([column, fresh[name]])[order] for name, column in held.items()}
+        flags = [np.append(np.zeros(before, np.uint8), f)[order] for f in (triggers, evictions)]
+        kept, out = np.zeros(len(order), bool), np.empty((4, len(batch)), np.int64)
+        count = machines.run(
+            "policy_runs",
+            *(every["code"], every["position"], every["time"], every["value"].view(np.float64)),
+            *(order >= before, *flags, trigger.amount if trigger.name == "every" else 0),
+            *(EVICTIONS.index(evict.name), float(evict.amount or 0), kept, out),
+        )
+        self.opened = {name: column[kept] for name, column in every.items()}
+        if not count:
+            return None
+        code, begin, end = out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy()
+        return Found(code, begin, end, numbered(code, self.keyed["number"]))
+
+    def rest(self, seen: Places) -> Found | None:
+        """Return nothing: what is held at the end has not triggered."""
+        del seen
+        return None
+
+    def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
+        """Return the oldest record that is held."""
+        del reach, ordered
+        needed = np.full(len(seen), FAR)
+        needed[self.opened["code"][::-1]] = self.opened["position"][::-1]  # the oldest is written last
         return needed
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ Progression = tuple[
 class EdgeGrid:
     """Edges of several arithmetic progressions, merged.
 
-    Queries that came later have an origin: they add no edge to what was cut before they came.
+    Queries that came later have an origin: they add no edge to what was cut before they came. `irregular`
+    are grids that say themselves where their edges are, with their origins.
 
     >>> grid = EdgeGrid([(10, 0, NEVER), (4, 1, 6)])
     >>> grid.floor(6), grid.floor(12), grid.next(12)
@@ -29,9 +31,13 @@ class EdgeGrid:
     [0, 9, 10]
     """
 
-    def __init__(self, progressions: Iterable[Progression]) -> None:
+    def __init__(
+        self, progressions: Iterable[Progression], irregular: Sequence[tuple[Any, int]] = ()
+    ) -> None:
         self.progressions = _least(progressions)
-        self._periods, self._phases, self._origins = np.array(self.progressions, np.int64).T
+        self.irregular = irregular
+        periods = np.array(self.progressions, np.int64).reshape(-1, 3)
+        self._periods, self._phases, self._origins = periods.T
         self._current = (0, 0)  # the slice found last: the next record is most often in it
 
     def floor(self, t: int) -> int:
@@ -39,7 +45,12 @@ class EdgeGrid:
         begin, end = self._current
         if not begin <= t < end:
             few = len(self.progressions) <= _FEW
-            begin, end = self._current = self._around_few(t) if few else self._around(t)
+            begin, end = self._around_few(t) if few else self._around(t)
+            for grid, origin in self.irregular:
+                start, stop = grid.around(t)
+                begin = max(begin, start) if start > origin else begin
+                end = min(end, stop if stop > origin else grid.around(origin)[1])
+            self._current = (begin, end)
         return begin
 
     def _around(self, t: int) -> tuple[int, int]:
@@ -75,6 +86,9 @@ class EdgeGrid:
             if origin > NEVER:
                 floors[floors <= origin] = _NONE
             np.maximum(out, floors, out=out)
+        for grid, origin in self.irregular:
+            floors = grid.floors(times)
+            np.maximum(out, np.where(floors > origin, floors, _NONE), out=out)
         out[out == _NONE] = NEVER
         return out
 
@@ -88,17 +102,21 @@ class EdgeGrid:
             return np.array([first])
         k = (np.maximum(low, self._origins) - self._phases) // self._periods + 1
         counts = np.maximum((high - self._phases) // self._periods + 1 - k, 0)
-        if float(counts.sum(dtype=float)) > 2 * len(times) + 1024:
+        most = 2 * len(times) + 1024
+        others = [grid.between(max(low, origin), high, most) for grid, origin in self.irregular]
+        if float(counts.sum(dtype=float)) > most or any(some is None for some in others):
             return distinct(np.sort(self.floors(times)))
         edges = np.empty(int(counts.sum()) + 1, np.int64)
         edges[0] = first
         loops.run("list_edges", k, counts, self._periods, self._phases, edges)
+        edges = np.concatenate([edges, *others]) if others else edges
         edges.sort()
         return distinct(edges)
 
     def count_between(self, low: int, high: int) -> float:
         """Return how many edges there are from low to high, those of several progressions counted apart."""
-        return float(((high - low) / self._periods).sum())
+        irregular = sum((high - low) / grid.length for grid, _ in self.irregular)
+        return float(((high - low) / self._periods).sum() + irregular)
 
 
 def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:

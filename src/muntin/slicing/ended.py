@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.slicing import loops
-from muntin.slicing.edges import LookUp
+from muntin.slicing import loops, machines
+from muntin.slicing.edges import NEVER, LookUp
+from muntin.slicing.fields import frozen
 from muntin.slicing.plan import PlannedQuery
 from muntin.slicing.rows import INSERT, UPDATE, Rows, filled, joined
 from muntin.slicing.store import AggregateStore, Ordered, search
-from muntin.windows.grid import Grid, end, last_ended
+from muntin.windows.durations import LIMIT
+from muntin.windows.grid import end, last_ended
 
 Places = NDArray[np.int64]
 _HANDFUL = 32  # windows
@@ -18,8 +22,10 @@ _NOTHING = np.empty(0, np.int64)
 _AT_HAND = 1 << 14  # cells that fit into fast memory
 
 
-def next_end(grid: Grid, watermark: int) -> int:
-    """Return the first end of a window past a watermark."""
+def next_end(grid: Any, watermark: int) -> int:
+    """Return the first end of a window past a watermark, or of an own grid an edge before it."""
+    if grid.listed:
+        return int(grid.around(watermark)[1]) if abs(watermark) < LIMIT else watermark
     return int(end(grid, last_ended(grid, watermark) + 1))
 
 
@@ -79,7 +85,9 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int
     Goes by cells, not by windows: each window is found at the first cell that it holds, so that silent
     spells cost nothing.
     """
-    grid: Grid = planned.window
+    grid: Any = planned.window
+    if grid.irregular:
+        return _irregular_windows(planned, ordered, first, last)
     told = (first, last, grid.steps, grid.period, grid.offset, grid.pitch, grid.first_end)
     count = loops.run("windows_of_cells", ordered.code, ordered.start, told, *([_NOTHING] * 5))
     code, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
@@ -87,11 +95,59 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int
     return Rows(filled(count, planned.number), code, start, end_, None, None, low, high)
 
 
+def _irregular_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows:
+    grid: Any = planned.window
+    highest, begin = grid.high(ordered.start), grid.low(ordered.start)
+    same = ordered.code[1:] == ordered.code[:-1]
+    begin[1:] = np.where(same, np.maximum(begin[1:], highest[:-1] + 1), begin[1:])
+    begin = np.maximum(begin, first)
+    counts = np.maximum(np.minimum(highest, last) - begin + 1, 0)
+    low = np.repeat(np.arange(len(begin)), counts)
+    k = np.arange(len(low)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[low]
+    code, ends, high = ordered.code[low], end(grid, k), np.empty(len(low), np.int64)
+    machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, ends, high)
+    return Rows(filled(len(low), planned.number), code, grid.start(k), ends, None, None, low, high)
+
+
+def own_windows(planned: PlannedQuery, ordered: Ordered, seen: int, shown: int) -> Rows:
+    """Return the windows of a user's grid with records that end after `seen`, and at `shown` or before."""
+    grid, origin = planned.window, NEVER if planned.origin is None else planned.origin
+    cells = np.flatnonzero((ordered.start > max(seen - grid.length, origin)) & (ordered.start > NEVER))
+    starts, which = np.unique(ordered.start[cells], return_inverse=True)
+    listed = [
+        (i, s, e)
+        for i, t in enumerate(starts.tolist())
+        for s, e in grid.held(t)
+        if s > origin and seen < e <= shown
+    ]
+    at, begin, stop = np.array(listed, np.int64).reshape(-1, 3).T
+    first = np.searchsorted(at, which)
+    counts = np.searchsorted(at, which, side="right") - first
+    window = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    code = np.repeat(ordered.code[cells], counts)
+    found = np.unique(np.stack([code, stop[window], begin[window]]), axis=1)  # once, whatever cells it holds
+    code, ends, begins = (np.ascontiguousarray(column) for column in found)
+    low, high = np.empty(len(code), np.int64), np.empty(len(code), np.int64)
+    for bound, out in ((begins, low), (ends, high)):
+        machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, bound, out)
+    query = np.full(len(code), planned.number)
+    return Rows(query, code, begins, ends, None, None, low, high)
+
+
+def latest_ends(planned: PlannedQuery, times: Places) -> Places:
+    """Return the latest end of a window of a user's grid that holds each time; NEVER: none does."""
+    grid, origin = planned.window, NEVER if planned.origin is None else planned.origin
+    starts, which = np.unique(grid.floors(times), return_inverse=True)
+    latest = [max((e for s, e in grid.held(t) if s > origin), default=NEVER) for t in starts.tolist()]
+    ends: Places = np.array(latest, np.int64)[which]
+    return ends
+
+
 def count_windows(
     planned: PlannedQuery, ordered: Ordered, before: Places, after: Places, changed: Places, partial: bool
 ) -> Rows:
     """Return windows of positions that are full and new, or hold a new one; with `partial`, all begun."""
-    grid: Grid = planned.window
+    grid: Any = planned.window
     codes = ordered.code[np.append(True, ordered.code[1:] != ordered.code[:-1])]
     least = np.minimum(before[codes], changed[codes])  # windows that end past this are new or changed
     first = np.maximum(last_ended(grid, least) + 1, 0)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from muntin.slicing import intake, loops, output
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
+from muntin.slicing.ended import latest_ends
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
-from muntin.slicing.listers import Lister
+from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission, Rows
@@ -170,6 +171,12 @@ class Engine:
         low, high, late = loops.run("survey", times, self.watermark, self.delay)
         return Survey(disordered, low, high, late > 0)
 
+    def check_span(self, low: int, high: int) -> None:
+        """Refuse times that a grid does not reach."""
+        for planned in self.plan.of_family("grid"):
+            if planned.window.irregular:
+                planned.window.check(low, high)
+
     def columns(self) -> set[str]:
         """Return the columns that fields and windows read."""
         windows = {name for p in self.plan.queries for name, _ in p.query.window.inputs()}
@@ -177,7 +184,8 @@ class Engine:
 
     def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
         """Return what each field reads; fields that meet their first null go on in a form that holds it."""
-        read = {name: intake.read_column(columns[name]) for name in self.plan.columns()}
+        shared = Columns(columns)
+        read = {name: shared.read(name) for name in self.plan.columns()}
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]
@@ -191,7 +199,7 @@ class Engine:
                     self._widen(number, values.kinds)
         for slices in self.slices.positions.values():
             for lister in slices.settled.listers.values():
-                found[lister.signal] = lister.read(columns, count)
+                found[lister.signal] = lister.read(shared, count)
         return found
 
     def _widen(self, number: int, kinds: tuple[str, ...] | None) -> None:
@@ -306,6 +314,8 @@ class Engine:
         if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
             return True
         if any(slices.may_raise for slices in self.slices.positions.values()):
+            return True
+        if any(planned.window.listed for planned in self.plan.of_family("grid")):
             return True
         return bool(self.sum_bounds) and self._may_overflow()
 
@@ -441,6 +451,8 @@ class Engine:
     def _counts(self, planned: PlannedQuery, times: Places, marks: Places) -> NDArray[np.bool_]:
         """Tell which late records count for some window of a grid."""
         grid = planned.window
+        if grid.listed:
+            return latest_ends(planned, times) > marks - self.lateness
         last = grid.high(times)
         ends = end(grid, last)
         counts: NDArray[np.bool_] = (ends > times) & (ends > marks - self.lateness)

@@ -19,6 +19,9 @@ _STORES = {
 }
 
 
+_WHERE = "where their windows begin and end"
+
+
 class Explanation(str):
     """A text for people; `as_dict()` has the same for programs."""
 
@@ -78,7 +81,16 @@ def _slices(engine: Engine) -> dict[str, Any]:
         facts["sessions"] = f"runs of records at most {in_words(slicer.gap, engine.plan.clock)} apart"
     if engine.slices.counts:
         facts["counts"] = "by position of a key's records"
+    if engine.slices.positions:
+        facts["records"] = "by position of a key's records, " + (
+            "each by itself: windows begin in hindsight" if _by_record(engine) else _WHERE
+        )
     return facts
+
+
+def _by_record(engine: Engine) -> bool:
+    listers = [lister for s in engine.slices.positions.values() for lister in s.settled.listers.values()]
+    return any(lister.every_record for lister in listers)
 
 
 def _ticks_per_unit(clock: Clock) -> int:
@@ -107,6 +119,10 @@ def _memory(engine: Engine) -> dict[str, str]:
         facts["count windows"] = f"slices of the last {longest} records of each key, and how many it had"
         if any(engine.slices.decisions[planned.number].keep_records for planned in counts):
             facts["records that wait"] = f"those above the watermark{late}: their position may change"
+    if plan.of_family("position"):
+        facts["windows that records mark off"] = "slices of open windows and of what windows look back to"
+        if not engine.slices.in_order:
+            facts["records in doubt"] = f"those above the watermark{late}: others may come before them"
     if engine.slices.log is not None:
         facts["records"] = "as long as a slice that they are in"
     return facts

@@ -236,6 +236,7 @@ class FewWindows:
         self._names = keys.names
         columns = [column for planned in self._queries for column in planned.query.aggregates]
         plain = all(ask is not None for ask in self._asked.values()) and Page.holds(empty, columns)
+        plain = plain and not any(planned.window.irregular for planned in self._queries)
         self._page = Page(empty, self._names, self._labels) if plain else None
 
     def rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from muntin.algebra.aggregate import Aggregate
 from muntin.slicing import intake, machines
 from muntin.slicing.fields import ABSENT, Values, frozen
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.listers import Batch, Fill, Flags, RunLister
+from muntin.slicing.listers import Batch, Columns, Fill, Flags, RunLister
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -35,22 +35,21 @@ class ThresholdLister(RunLister):
         super().__init__(rule, number, late=late)
         self.least = rule.min_records
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return where the comparison holds."""
-        array = columns[self.rule.value]
-        return Values((frozen(_holds(array, self.rule.op, self.rule.bound)),), None, count, ())
+        held = _holds(columns[self.rule.value], columns.read(self.rule.value), self.rule.op, self.rule.bound)
+        return Values((frozen(held),), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write frames."""
         (flags,) = self._columns(batch)
         told = (batch.codes, batch.bounds, batch.base, self.least, self.keyed["begin"], marks, out)
-        count: int = machines.run("flag_runs", flags, *told)
+        count: int = machines.run("flag_runs", flags, changes(batch, flags), *told)
         return count
 
 
-def _holds(array: pa.Array, op: str, bound: Any) -> Flags:
+def _holds(array: pa.Array, column: intake.Column, op: str, bound: Any) -> Flags:
     """Return which values compare with a bound so; null and NaN do not."""
-    column = intake.read_column(array)
     if column.kind is None or pa.types.is_temporal(array.type):
         compare = _COMPARE[op]
         held = [v is not None and bool(compare(v, bound)) for v in array.to_pylist()]
@@ -60,7 +59,7 @@ def _holds(array: pa.Array, op: str, bound: Any) -> Flags:
         held = _compare_whole(data, op, bound)
     else:
         held = _COMPARE[op](data, bound)
-    if column.kind == "f8":
+    if column.kind == "f8" and op == "!=":  # elsewhere, NaN compares as false
         held &= data == data
     if column.valid is not None:
         held &= column.valid
@@ -83,9 +82,9 @@ class DeltaLister(RunLister):
 
     fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("f8", 0.0)}
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values, NaN where there is none."""
-        column = intake.read_column(columns[self.rule.value])
+        column = columns.read(self.rule.value)
         data = column.data
         if column.valid is not None:
             data = np.where(column.valid, data, np.nan)
@@ -104,11 +103,10 @@ class WholeDeltaLister(RunLister):
 
     fills: ClassVar[dict[str, Fill]] = {**RunLister.fills, "first": ("i8", 0)}
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values, and which records have one."""
-        column = intake.read_column(columns[self.rule.value])
-        present = np.ones(count, np.uint8) if column.valid is None else column.valid.view(np.uint8)
-        return Values((column.data, frozen(present)), None, count, ())
+        column = columns.read(self.rule.value)
+        return Values((column.data, columns.valid(self.rule.value, count)), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write frames."""
@@ -128,23 +126,22 @@ class StateLister(RunLister):
         super().__init__(rule, number, late=late)
         self.values = KeyTable([rule.value])
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return numbers that are the same for the same values, and which values are not null."""
-        array = columns[self.rule.value]
-        present = np.ones(count, np.uint8)
-        if pa.types.is_floating(array.type):
-            data = intake.read_column(array).data + 0.0  # -0.0 equals 0.0
+        array, column = columns[self.rule.value], columns.read(self.rule.value)
+        present = columns.valid(self.rule.value, count)
+        if column.kind == "f8":
+            data = column.data + 0.0  # -0.0 equals 0.0
             data[data != data] = np.nan
             codes = data.view(np.int64)
         elif pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
-            filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
-            codes = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = column.data if column.kind else _wrapped(array)
         else:
-            return Values((self.values.encode([array]), frozen(present)), None, count, ())
-        if array.null_count:
-            present = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-            codes = np.where(present, codes, 0)
-        return Values((frozen(codes), frozen(present)), None, count, ())
+            codes = self.values.encode([array])
+            return Values((frozen(codes), frozen(np.ones(count, np.uint8))), None, count, ())
+        if column.valid is not None:
+            codes = np.where(column.valid, codes, 0)
+        return Values((frozen(codes), present), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write runs."""
@@ -160,8 +157,22 @@ class StateLister(RunLister):
             marks,
             out,
         )
-        count: int = machines.run("state_runs", values, present, *told)
+        count: int = machines.run("state_runs", values, present, changes(batch, values, present), *told)
         return count
+
+
+def _wrapped(array: pa.Array) -> NDArray[np.int64]:
+    """Return unsigned integers, some of which signed ones cannot hold, to the bit."""
+    return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)).view(np.int64)
+
+
+def changes(batch: Batch, *columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places where a column changes, and where runs begin."""
+    changed = np.zeros(len(batch), bool)
+    changed[batch.bounds[:-1]] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(changed)
 
 
 class AggregateLister(RunLister):
@@ -195,19 +206,15 @@ class AggregateLister(RunLister):
             grown[: len(held)] = held
             self.keyed["state"] = grown
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the values of records, and which may open a frame."""
-        read = [intake.read_column(columns[name]) for name in self.aggregate.columns]
-        valid = read[0].valid if read else None
-        opens = np.ones(count, bool) if valid is None else valid.copy()
-        if read and read[0].kind == "f8":
-            opens &= read[0].data == read[0].data
-        if read and read[0].kind is None:
-            opens &= np.array([v == v for v in read[0].data], bool)
+        names = self.aggregate.columns
+        read = [columns.read(name) for name in names]
+        valid = columns.valid(names[0], count) if names else frozen(np.ones(count, np.uint8))
+        opens = columns.usable(names[0], count) if names else valid
         data = tuple(c.data if self.kernel is not None else intake.as_objects(c) for c in read)
         data = data or (np.zeros(count, np.int64),)  # of count(), which looks at no value
-        flags = np.ones(count, np.uint8) if valid is None else valid.view(np.uint8)
-        return Values((frozen(opens.view(np.uint8)), frozen(flags), *map(frozen, data)), None, count, ())
+        return Values((opens, valid, *map(frozen, data)), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write frames."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from muntin.slicing.back_listers import LatestLister, LookBackLister
+from muntin.slicing.back_listers import LatestLister, LookBackLister, PolicyLister
 from muntin.slicing.frame_listers import (
     AggregateLister,
     DeltaLister,
@@ -23,6 +23,7 @@ from muntin.windows.base import Window
 from muntin.windows.frames import AggregateFrame, DeltaFrame, StateWindow, ThresholdFrame
 from muntin.windows.measures import Measured
 from muntin.windows.own import UserWindow
+from muntin.windows.policies import Policies
 from muntin.windows.punctuation import Landmarks, Punctuated
 from muntin.windows.rolling import LatestRecords, LookBack
 
@@ -61,6 +62,7 @@ _LISTERS: dict[type, type[Lister]] = {
     LookBack: LookBackLister,
     LatestRecords: LatestLister,
     Measured: MeasureLister,
+    Policies: PolicyLister,
 }
 
 

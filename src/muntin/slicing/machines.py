@@ -15,6 +15,7 @@ import numpy as np
 def state_runs(
     values: Any,
     present: Any,
+    at: Any,
     codes: Any,
     bounds: Any,
     base: Any,
@@ -24,14 +25,17 @@ def state_runs(
     marks: Any,
     out: Any,
 ) -> int:
-    """Write runs of one value; begins[k] is -1 where a key has none yet."""
+    """Write runs of one value, which can change only at some places; begins[k] is -1 where there is none."""
     count = 0
+    j = 0
     for r in range(len(codes)):
         k = codes[r]
         begin = begins[k]
         value = last[k]
         has = held[k]
-        for i in range(bounds[r], bounds[r + 1]):
+        while j < len(at) and at[j] < bounds[r + 1]:
+            i = at[j]
+            j += 1
             if values[i] == value and present[i] == has and begin >= 0:
                 continue
             if begin >= 0:
@@ -50,14 +54,17 @@ def state_runs(
 
 
 def flag_runs(
-    flags: Any, codes: Any, bounds: Any, base: Any, least: int, begins: Any, marks: Any, out: Any
+    flags: Any, at: Any, codes: Any, bounds: Any, base: Any, least: int, begins: Any, marks: Any, out: Any
 ) -> int:
-    """Write maximal runs of records whose flag is set, of at least so many."""
+    """Write maximal runs of at least so many records whose flag is set; it changes only at some places."""
     count = 0
+    j = 0
     for r in range(len(codes)):
         k = codes[r]
         begin = begins[k]
-        for i in range(bounds[r], bounds[r + 1]):
+        while j < len(at) and at[j] < bounds[r + 1]:
+            i = at[j]
+            j += 1
             if flags[i]:
                 if begin < 0:
                     begin = i + base[r]
@@ -74,21 +81,23 @@ def flag_runs(
     return count
 
 
-def parted_runs(flags: Any, codes: Any, bounds: Any, base: Any, begins: Any, marks: Any, out: Any) -> int:
-    """Write the stretches from each flag to the next."""
+def parted_runs(at: Any, codes: Any, bounds: Any, base: Any, begins: Any, marks: Any, out: Any) -> int:
+    """Write the stretches from each of some places to the next."""
     count = 0
+    j = 0
     for r in range(len(codes)):
         k = codes[r]
         begin = begins[k]
-        for i in range(bounds[r], bounds[r + 1]):
-            if flags[i]:
-                if begin >= 0:
-                    out[0, count] = k
-                    out[1, count] = begin
-                    out[2, count] = i + base[r]
-                    count += 1
-                begin = i + base[r]
-                marks[i] = 1
+        while j < len(at) and at[j] < bounds[r + 1]:
+            i = at[j]
+            j += 1
+            if begin >= 0:
+                out[0, count] = k
+                out[1, count] = begin
+                out[2, count] = i + base[r]
+                count += 1
+            begin = i + base[r]
+            marks[i] = 1
         begins[k] = begin
     return count
 
@@ -110,9 +119,20 @@ def delta_runs(
         k = codes[r]
         begin = begins[k]
         first = firsts[k]
-        for i in range(bounds[r], bounds[r + 1]):
+        i = bounds[r] - 1
+        stop = bounds[r + 1]
+        while i + 1 < stop:
+            i += 1
             v = values[i]
             if begin >= 0 and not abs(v - first) > by:
+                if (i & 15) == 0:  # look at many at once, as long as none is far
+                    while i + 33 <= stop:
+                        far = 0
+                        for j in range(i + 1, i + 33):
+                            far += abs(values[j] - first) > by
+                        if far:
+                            break
+                        i += 32
                 continue
             if v != v:
                 continue
@@ -258,6 +278,55 @@ def equal_times(times: Any, codes: Any, bounds: Any, last: Any, ordinals: Any, o
             out[i] = ordinals[k]
 
 
+def policy_runs(
+    codes: Any,
+    positions: Any,
+    times: Any,
+    values: Any,
+    new: Any,
+    triggers: Any,
+    evictions: Any,
+    trigger_every: int,
+    evict: int,
+    amount: float,
+    kept: Any,
+    out: Any,
+) -> int:
+    """Write what eviction has left at each new record that triggers; mark the records that stay.
+
+    Records lie by key and position, those that are held before new ones. trigger_every: 0 for flags. evict: 0
+    all but so many, 1 by time, 2 by value, 3 at flags.
+    """
+    count = 0
+    h = 0
+    for i in range(len(codes)):
+        if i == 0 or codes[i] != codes[i - 1]:
+            for j in range(h, i):
+                kept[j] = True
+            h = i
+        if not new[i]:
+            continue
+        if evict == 0:
+            h = max(h, i + 1 - int(amount))
+        elif evict == 1:
+            while times[h] <= times[i] - int(amount):
+                h += 1
+        elif evict == 2:
+            x = values[i]
+            while h < i and x == x and values[h] == values[h] and not abs(values[h] - x) <= amount:
+                h += 1
+        elif evictions[i]:
+            h = i
+        if (positions[i] + 1) % trigger_every == 0 if trigger_every else triggers[i]:
+            out[0, count] = codes[i]
+            out[1, count] = positions[h]
+            out[2, count] = positions[i] + 1
+            count += 1
+    for j in range(h, len(codes)):
+        kept[j] = True
+    return count
+
+
 def locate(cell_codes: Any, cell_starts: Any, codes: Any, starts: Any, out: Any) -> None:
     """Write the first cell of a key at or past a start; cells lie by key and start."""
     n = len(cell_codes)
@@ -308,6 +377,7 @@ _PLAIN = {
         step_ends,
         first_not_before,
         equal_times,
+        policy_runs,
         locate,
     )
 }

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing import machines
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Values, frozen
-from muntin.slicing.listers import FAR, Batch, Fill, Flags, Found, Lister, flags_of, numbered, passed, room
+from muntin.slicing.listers import FAR, Batch, Columns, Fill, Flags, Found, Lister, numbered, passed, room
 from muntin.slicing.store import Ordered
 from muntin.windows.grid import end
 
@@ -72,16 +70,15 @@ def run_at(batch: Batch, at: Places) -> Places:
 class PunctuationLister(QueueLister):
     """From records where one flag is set to the next where the other is."""
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
-        """Return both flags as one number."""
+    def read(self, columns: Columns, count: int) -> Values:
+        """Return both flags."""
         ends = self.rule.end if hasattr(self.rule, "end") else self.rule.until
-        opening, closing = flags_of(columns[self.rule.when]), flags_of(columns[ends])
-        return Values((frozen(opening | closing * np.uint8(2)),), None, count, ())
+        return Values((columns.flags(self.rule.when), columns.flags(ends)), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
         """Read records."""
-        (flags,) = batch.values[self.signal].columns
-        opens, closes = np.flatnonzero(flags & 1), np.flatnonzero(flags & 2)
+        opening, closing = batch.values[self.signal].columns
+        opens, closes = np.flatnonzero(opening.view(bool)), np.flatnonzero(closing.view(bool))
         marks[opens] = 1
         marks[closes] = 1
         run, looks = self.queue(batch, run_at(batch, opens), opens)
@@ -100,14 +97,14 @@ class LengthLister(QueueLister):
 
     open_columns: ClassVar[tuple[str, ...]] = ("code", "begin", "due")
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return where landmarks are."""
-        return Values((frozen(flags_of(columns[self.rule.when])),), None, count, ())
+        return Values((columns.flags(self.rule.when),), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
         """Read records."""
         (flags,) = batch.values[self.signal].columns
-        opens = np.flatnonzero(flags)
+        opens = np.flatnonzero(flags.view(bool))
         marks[opens] = 1
         due = batch.times[opens] + self.rule.length
         run, looks = self.queue(batch, run_at(batch, opens), opens, due=due)
@@ -145,11 +142,11 @@ class GrowingLister(Lister):
         "step": ("i8", NEVER),
     }
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return landmarks and what ends them as one number."""
-        flags = flags_of(columns[self.rule.when])
+        flags = columns.flags(self.rule.when)
         if self.rule.until is not None:
-            flags = flags | flags_of(columns[self.rule.until]) * np.uint8(2)
+            flags = flags | columns.flags(self.rule.until) * np.uint8(2)
         return Values((frozen(flags),), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
@@ -202,7 +199,7 @@ class MeasureLister(QueueLister):
     }
     may_raise = True
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the measure as whole numbers, rounded down, and as it is."""
         name = self.rule.measure
         array = columns[name]

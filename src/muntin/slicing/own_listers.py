@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections import namedtuple
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.slicing import intake
 from muntin.slicing.fields import Values, frozen
-from muntin.slicing.listers import Batch, Fill, Flags, Found, Lister
+from muntin.slicing.listers import Batch, Columns, Fill, Flags, Found, Lister
 from muntin.slicing.mark_listers import QueueLister, run_at
 
 Places = NDArray[np.int64]
@@ -57,9 +54,9 @@ class UserLister(QueueLister):
             twin.keyed["state"] = copy.deepcopy(self.keyed["state"])
         return twin
 
-    def read(self, columns: Mapping[str, pa.Array], count: int) -> Values:
+    def read(self, columns: Columns, count: int) -> Values:
         """Return the columns that the function sees: numbers as long as it is compiled."""
-        read = [intake.read_column(columns[name]) for name in self.rule.columns]
+        read = [columns.read(name) for name in self.rule.columns]
         if self.kernel is not None and any(c.kind is None or c.valid is not None for c in read):
             self._leave_kernel()
         if self.kernel is not None:

@@ -19,11 +19,34 @@ from muntin.slicing.listers import Batch, Flags, Found, Lister, together
 from muntin.slicing.records import RecordLog
 from muntin.slicing.rows import RETRACT, Rows
 from muntin.slicing.slicer import Stretch
-from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.store import AggregateStore, Ordered, Panes
 from muntin.slicing.views import Shifts, View, Viewed, gone_rows, no_numbers, viewed_rows
 
 Places = NDArray[np.int64]
 Windows = dict[int, list[Found]]  # by query
+
+
+class Fresh:
+    """Where the slices of the records that were read last lie in their store."""
+
+    def __init__(self, batch: Batch, begins: Flags) -> None:
+        self._batch = batch
+        self._number = np.cumsum(begins, dtype=np.int32)  # of each record's slice
+
+    def place(self, ordered: Ordered, code: Places, position: Places) -> tuple[Places, NDArray[np.bool_]]:
+        """Return the slices that begin at positions, and which of them lie among the records read last.
+
+        They are the last slices of their key; a position past all its records is past all its slices.
+        """
+        batch = self._batch
+        if len(batch.codes) == 1 and ordered.code[0] == ordered.code[-1]:
+            run, stop = np.zeros(len(code), np.int64), np.full(len(code), len(ordered))
+        else:
+            run, stop = batch.run_of(code), np.searchsorted(ordered.code, code, side="right")
+        at, ends = position - batch.base[run], batch.bounds[run + 1]
+        within = (run >= 0) & (at >= batch.bounds[run]) & (at < ends)
+        after = self._number[ends - 1] - self._number[np.where(within, at, 0)]
+        return np.where(within, stop - 1 - after, stop), within
 
 
 class Settled:
@@ -35,6 +58,7 @@ class Settled:
         self.seen: Places = np.zeros(1, np.int64)  # records of each key
         self.cut: Places = np.zeros(1, np.int64)  # where the last slice of each key begins
         self.edge: Flags = np.zeros(1, np.uint8)  # whether the next record of a key begins a slice
+        self.fresh: Fresh | None = None  # the slices of the records that were read last
 
     def copy(self, *, store: bool = True) -> Settled:
         """Return a state that goes on by itself; without `store`, no record may be read."""
@@ -90,8 +114,9 @@ class Settled:
         marks[firsts] |= self.edge[batch.codes]
         begins = marks.copy()
         begins[firsts] = 1
-        at = np.flatnonzero(begins)
+        at = np.flatnonzero(begins.view(bool))
         bounds = np.append(at, len(batch))
+        self.fresh = Fresh(batch, begins)
         run = (
             np.searchsorted(firsts, at, side="right") - 1 if len(firsts) > 1 else np.zeros(len(at), np.int64)
         )
@@ -161,9 +186,12 @@ class PositionSlices:
         settled = self.settled
         if not (lateness or self._tied):
             batch = self._in_turn() if self._in_order else self._take(self.pending.times <= watermark)
+            settled.fresh = None
             found = settled.read(batch, watermark, final=final, listers=settled.listers.values())
             self.pending.settle()
-            return settled.store, self._new_rows(settled.store, found)
+            rows = self._new_rows(settled.store, found)
+            settled.fresh = None
+            return settled.store, rows
         return self._advance_late(watermark, lateness, final=final)
 
     def _advance_late(
@@ -233,13 +261,17 @@ class PositionSlices:
     # ---- rows ----
 
     @staticmethod
-    def _placed(store: AggregateStore, windows: Found) -> tuple[Viewed, Places, Places]:
+    def _placed(store: AggregateStore, windows: Found, fresh: Fresh | None) -> tuple[Viewed, Places, Places]:
         """Return windows with their bounds, and the slices that they are made of."""
         ordered = store.ordered()
-        low, high = np.empty(len(windows), np.int64), np.empty(len(windows), np.int64)
-        cells = (frozen(ordered.code), frozen(ordered.start))
-        machines.run("locate", *cells, windows.code, windows.begin, low)
-        machines.run("locate", *cells, windows.code, windows.end, high)
+        if fresh is not None:  # windows end among the records read last, or just past them
+            low, within = fresh.place(ordered, windows.code, windows.begin)
+            high, _ = fresh.place(ordered, windows.code, windows.end)
+            older = np.flatnonzero(~within)
+            low[older] = _located(ordered, windows.code[older], windows.begin[older])
+        else:
+            low = _located(ordered, windows.code, windows.begin)
+            high = _located(ordered, windows.code, windows.end)
         start = ordered.first[low] if windows.start is None else windows.start
         stop = ordered.last[high - 1] if windows.stop is None else windows.stop
         number = no_numbers(len(windows)) if windows.id is None else windows.id
@@ -249,7 +281,7 @@ class PositionSlices:
     def _new_rows(self, store: AggregateStore, found: Windows) -> list[Rows]:
         rows = []
         for number, windows in found.items():
-            viewed, low, high = self._placed(store, together(windows))
+            viewed, low, high = self._placed(store, together(windows), self.settled.fresh)
             rows.append(viewed_rows(number, viewed, low, high, None))
         return rows
 
@@ -266,7 +298,7 @@ class PositionSlices:
         rows: list[Rows] = []
         settled = sum(map(len, found))
         windows = together([*found, *changing]) if found or changing else _nothing(view)
-        viewed, low, high = self._placed(store, windows)
+        viewed, low, high = self._placed(store, windows, None)
         emitted, change, gone = view.difference(viewed, settled, shifts)
         final = viewed.take(np.arange(settled))
         if emitted.any():
@@ -306,6 +338,13 @@ class PositionSlices:
     def nbytes(self) -> int:
         """The bytes of kept records, and of what listers hold."""
         return self.pending.nbytes + sum(lister.nbytes for lister in self.settled.listers.values())
+
+
+def _located(ordered: Ordered, code: Places, position: Places) -> Places:
+    """Return the slices that begin at positions."""
+    out = np.empty(len(code), np.int64)
+    machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, position, out)
+    return out
 
 
 def _nothing(view: View) -> Found:

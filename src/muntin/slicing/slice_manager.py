@@ -70,18 +70,15 @@ class SliceManager:
         sessions = self._by_origin("session")
         counts = self._by_origin("count")
         gaps = [planned.window for queries in sessions.values() for planned in queries]
-        edges = [
-            (*p, NEVER if planned.origin is None else planned.origin)
-            for planned in grids
-            for p in planned.window.progressions()
-        ]
-        starts = [
-            (*planned.window.progressions()[0], NEVER if planned.origin is None else planned.origin)
-            for planned in grids
-        ]
+        origins = [(planned.window, NEVER if planned.origin is None else planned.origin) for planned in grids]
+        irregular = [(grid, origin) for grid, origin in origins if grid.irregular]
+        regular = [(grid, origin) for grid, origin in origins if not grid.irregular]
+        edges = [(*p, origin) for grid, origin in regular for p in grid.progressions()]
+        starts = [(*grid.progressions()[0], origin) for grid, origin in regular]
         only_starts = all(self.decisions[planned.number].cut_at == "starts" for planned in grids)
-        self._kept_edges = EdgeGrid(starts) if grids and only_starts and set(starts) != set(edges) else None
-        self.slicer = StreamSlicer(edges, min(gaps, default=None)) if edges or gaps else None
+        fewer = bool(grids) and only_starts and set(starts) != set(edges)
+        self._kept_edges = EdgeGrid(starts, irregular) if fewer else None
+        self.slicer = StreamSlicer(edges, min(gaps, default=None), irregular) if bool(grids or gaps) else None
         self.grid = self._adapted(self.grid, grids) if grids else None
         if self.grid is not None and self.grid.count and self.slicer is not None and self.slicer.grid:
             cut = self.slicer.grid.floors(self.grid.column("start"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,13 +53,15 @@ class Stretch:
 class StreamSlicer:
     """Knows the edges; gives panes."""
 
-    def __init__(self, progressions: list[Progression], gap: int | None) -> None:
+    def __init__(
+        self, progressions: list[Progression], gap: int | None, irregular: Sequence[tuple[Any, int]] = ()
+    ) -> None:
         self.gap = gap
-        self.grid = EdgeGrid(progressions) if progressions else None
+        self.grid = EdgeGrid(progressions, irregular) if progressions or irregular else None
         # With sessions, slices are at most a gap long: no two records of a pane are then further apart,
         # so that a pane lies in one session whatever the order of its records.
         pitched = [*progressions, (gap, 0, NEVER)] if gap is not None else progressions
-        self._edges = EdgeGrid(pitched)
+        self._edges = EdgeGrid(pitched, irregular)
 
     def cut(self, stretch: Stretch, fields: Mapping[int, FieldPartials]) -> Panes:
         """Return the panes of a stretch of records; their starts are edges of windows on grids."""

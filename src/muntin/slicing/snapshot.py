@@ -15,6 +15,7 @@ from muntin.algebra.builtin import BuiltIn, _public_name
 from muntin.algebra.fusion import Field
 from muntin.algebra.sums import Count
 from muntin.slicing.counts import CountSlices
+from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError, decode, encode
 from muntin.slicing.fields import CompiledField, FieldPartials, make_field
 from muntin.slicing.intake import kinds_of
@@ -290,6 +291,10 @@ def _load_slices(
     slices = engine.slices
     if slices.grid is not None:
         load_store(slices.grid, tables["grid"])
+        starts = slices.grid.column("start")
+        for planned in engine.plan.of_family("grid"):
+            if planned.window.listed:  # asks for windows as long as those that live slices are in
+                planned.window.floors(starts[starts > NEVER])
     for k, origin in enumerate(described["sessions"]):
         load_store(slices.sessions[origin], tables[f"session {k}"])
     for k, origin in enumerate(described["counts"]):

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import Aggregate
 from muntin.slicing.answers import Choice, FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
-from muntin.slicing.ended import count_windows, found_windows, listed_windows, next_end, single_slices
+from muntin.slicing.ended import (
+    count_windows,
+    found_windows,
+    listed_windows,
+    next_end,
+    own_windows,
+    single_slices,
+)
 from muntin.slicing.fields import CompiledField
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.rows import (
@@ -59,7 +66,7 @@ class WindowManager:
         self._next_sessions = {planned.number: NEVER for planned in self.plan.of_family("session")}
         grids = self.plan.of_family("grid")
         alone = len(grids) == 1 and grids[0].origin is None and not grids[0].query.emit_empty
-        alone = alone and grids[0].window.steps == 1
+        alone = alone and not grids[0].window.irregular and grids[0].window.steps == 1
         # With a single query end to end, each of its windows is a slice.
         self.slice_by_slice = grids[0] if alone and grids[0].window.pitch == grids[0].window.length else None
 
@@ -143,16 +150,20 @@ class WindowManager:
         if shown <= seen:
             return []
         ranges = []
+        found = [own_windows(p, ordered, seen, shown) for p in queries if p.window.listed]
         for planned in queries:
+            if planned.window.listed:
+                continue
             first = last_ended(planned.window, seen) + 1
             if planned.origin is not None:
                 first = max(first, planned.window.high(planned.origin) + 1)
             ranges.append((planned, first, last_ended(planned.window, shown)))
         ranges = [(planned, first, last) for planned, first, last in ranges if first <= last]
         if not ranges:
-            return []
-        dense = [r for r in ranges if one_key and r[2] - r[1] < len(ordered) + 64]
-        found = [listed_windows(ordered, dense)] if dense else []
+            return found
+        regular = [r for r in ranges if one_key and not r[0].window.irregular]
+        dense = [r for r in regular if r[2] - r[1] < len(ordered) + 64]
+        found += [listed_windows(ordered, dense)] if dense else []
         sparse = [which for which in ranges if which not in dense]
         return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
 
@@ -172,6 +183,9 @@ class WindowManager:
         """Return windows without records that came into view: between two records of their key."""
         grid: Grid = planned.window
         code, k = self.spans[planned.number].newly_held(grid, before, after)
+        if planned.window.irregular:  # a calendar may leave out a day
+            there = grid.start(k) < end(grid, k)
+            code, k = code[there], k[there]
         if planned.origin is not None:
             whole = grid.start(k) > planned.origin
             code, k = code[whole], k[whole]
@@ -371,6 +385,8 @@ class WindowManager:
             return "each"
         if partials.invertible:
             return "prefix"
+        if self.store == "auto" and int((high - low).sum()) <= 4 * queries * store.count:
+            return "each"  # windows of a query hardly overlap: there is little to share
         own = partials.part is None  # pairs would reach across keys, where they may raise
         return "slide" if self.store == "sliding" or queries <= _FEW or own else "levels"
 

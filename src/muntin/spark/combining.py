@@ -57,6 +57,7 @@ class Bucket:
         times = intake.read_times(columns[job.time], job.time)
         survey = engine.survey(times)
         intake.check_range(survey.low, survey.high, job.time)
+        engine.check_span(survey.low, survey.high)
         values = engine.read_values(columns, len(times))
         tie = _tie_values(columns[job.tie], job.tie) if job.tie else None
         codes = self.keys.encode([columns[name] for name in job.keys])

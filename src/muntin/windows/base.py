@@ -107,6 +107,8 @@ class Query:
             raise ValueError(
                 f"emit_empty is for windows on a time grid; a {self.window.kind} is never empty."
             )
+        if self.emit_empty and self.window.kind == "context_free_window":
+            raise ValueError("emit_empty needs windows that are numbered, which those of one's own are not.")
         if self.emit_partial and self.window.family != "count":
             raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
 

@@ -24,6 +24,8 @@ class SlidingGrid:
     offset: int
 
     steps = 1
+    irregular = False
+    listed = False
 
     @property
     def period(self) -> int:
@@ -59,6 +61,8 @@ class CumulatingGrid:
     length: int
     pitch: int
     offset = 0
+    irregular = False
+    listed = False
 
     @property
     def period(self) -> int:
@@ -95,14 +99,14 @@ class CumulatingGrid:
 Grid = SlidingGrid | CumulatingGrid
 
 
-def end(grid: Grid, k: Ticks) -> Ticks:
+def end(grid: Any, k: Ticks) -> Ticks:
     """Return where window k ends."""
-    return k * grid.pitch + grid.first_end
+    return grid.end(k) if grid.irregular else k * grid.pitch + grid.first_end
 
 
-def last_ended(grid: Grid, watermark: Ticks) -> Ticks:
+def last_ended(grid: Any, watermark: Ticks) -> Ticks:
     """Return the last window that ends at or before the watermark."""
-    return (watermark - grid.first_end) // grid.pitch
+    return grid.last_ended(watermark) if grid.irregular else (watermark - grid.first_end) // grid.pitch
 
 
 class _GridWindow(Window):

@@ -1,0 +1,151 @@
+"""Time grids that users write themselves: which windows hold a time, and where the next edge is."""
+
+from __future__ import annotations
+
+import bisect
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.windows.base import Window
+from muntin.windows.durations import LIMIT, Clock
+
+Places = NDArray[np.int64]
+Bounds = tuple[int, int]
+_MANY = 1 << 16  # slices to be remembered
+
+
+class ContextFreeWindow(Window):
+    """A time grid of one's own: subclasses say which windows hold a time, and where the next edge is.
+
+    Both answers must depend on the time alone, and no window begin or end between two edges.
+
+    >>> class Mornings(ContextFreeWindow):
+    ...     def windows(self, t):
+    ...         return [(t // 24 * 24 + 6, t // 24 * 24 + 12)] if 6 <= t % 24 < 12 else []
+    ...     def next_edge(self, t):
+    ...         return min(e for e in (t // 24 * 24 + h for h in (6, 12, 30)) if e > t)
+    >>> Mornings().windows(8)
+    [(6, 12)]
+    """
+
+    kind = "context_free_window"
+    family = "grid"
+    context = "context free"
+
+    @abstractmethod
+    def windows(self, t: int) -> list[Bounds]:
+        """Return the windows [start, end) that hold a time, in ticks."""
+
+    @abstractmethod
+    def next_edge(self, t: int) -> int:
+        """Return the first edge after a time: where a window starts or ends."""
+
+    def resolved(self, clock: Clock) -> OwnGrid:
+        """Return the grid; a subclass may look at the clock first."""
+        del clock
+        return OwnGrid(self)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what users wrote: snapshots need it again."""
+        return {"windows": type(self).windows}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class OwnGrid:
+    """The slices of a user's grid, each asked for once: where it ends, and which windows hold it."""
+
+    irregular = True
+    listed = True
+
+    def __init__(self, window: ContextFreeWindow) -> None:
+        self.window = window
+        self.length = 1  # of the longest window so far
+        self._starts: list[int] = []
+        self._slices: dict[int, tuple[int, tuple[Bounds, ...]]] = {}  # end and windows by start
+        self._known: Places | None = None
+
+    def check(self, low: int, high: int) -> None:
+        """Take all times."""
+
+    def around(self, t: int) -> tuple[int, int]:
+        """Return the last edge at or before t, and the first after it.
+
+        Where no window is, a slice may begin anywhere: what lies in none is in no row.
+        """
+        at = bisect.bisect_right(self._starts, t) - 1
+        if at >= 0 and self._slices[self._starts[at]][0] > t:
+            start = self._starts[at]
+            return start, self._slices[start][0]
+        held = self._windows(t)
+        start = max((s for s, _ in held), default=t)
+        end = self._next(start)
+        while end <= t:
+            start, end = end, self._next(end)
+        if at + 1 < len(self._starts):
+            end = min(end, self._starts[at + 1])
+        if len(self._starts) > _MANY:
+            self._forget()
+        bisect.insort(self._starts, start)
+        self._slices[start] = (end, held)
+        self._known = None
+        self.length = max(self.length, *(e - s for s, e in held)) if held else self.length
+        return start, end
+
+    def _windows(self, t: int) -> tuple[Bounds, ...]:
+        held = tuple((int(s), int(e)) for s, e in self.window.windows(t))
+        for s, e in held:
+            if not s <= t < e:
+                raise ValueError(f"{self.window!r} says that [{s}, {e}) holds {t}, which it does not.")
+            if e >= LIMIT or s <= -LIMIT:
+                raise ValueError(f"{self.window!r} gives [{s}, {e}), which is 2^62 or more from zero.")
+        return held
+
+    def _next(self, t: int) -> int:
+        edge = int(self.window.next_edge(t))
+        if edge <= t:
+            raise ValueError(f"{self.window!r} says that the next edge after {t} is {edge}.")
+        return edge
+
+    def _forget(self) -> None:
+        """Forget the older half of all slices; they can be asked for again."""
+        for start in self._starts[: _MANY // 2]:
+            del self._slices[start]
+        del self._starts[: _MANY // 2]
+
+    def floors(self, times: Places) -> Places:
+        """Return the last edge at or before each time."""
+        out = self._look_up(times)
+        missing = out == -LIMIT
+        if missing.any():
+            left = np.unique(times[missing])
+            while len(left):
+                _, end = self.around(int(left[0]))
+                left = left[np.searchsorted(left, end) :]
+            out = self._look_up(times)
+            for i in np.flatnonzero(out == -LIMIT).tolist():  # more than are remembered
+                out[i] = self.around(int(times[i]))[0]
+        return out
+
+    def _look_up(self, times: Places) -> Places:
+        """Return the edges that are known; -LIMIT for the others."""
+        if not self._starts:
+            return np.full(len(times), -LIMIT)
+        if self._known is None:
+            self._known = np.array([self._starts, [self._slices[s][0] for s in self._starts]], np.int64)
+        starts, ends = self._known
+        at = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
+        return np.where((starts[at] <= times) & (times < ends[at]), starts[at], -LIMIT)
+
+    def between(self, low: int, high: int, most: int) -> Places | None:
+        """Return None: edges are found as they are needed."""
+        del low, high, most
+        return None
+
+    def held(self, t: int) -> tuple[Bounds, ...]:
+        """Return the windows that hold a time."""
+        return self._slices[self.around(t)[0]][1]
