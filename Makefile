@@ -8,10 +8,10 @@ demo: .venv/ready java  ## football and factory sensors through window queries o
 	$(RUN) -m muntin.demo
 
 test: .venv/ready java  ## all tests and doc tests, on all cores
-	$(RUN) -m pytest -n auto --dist loadgroup
+	$(RUN) -m pytest -n auto
 
 test-long: .venv/ready java  ## the same with many more random cases
-	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto --dist loadgroup
+	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto
 
 check: .venv/ready  ## lint, format and types
 	$(RUN) -m ruff check .

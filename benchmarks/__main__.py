@@ -11,13 +11,14 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import calls, frames, latency, peers, speed, windows
+from benchmarks import calls, frames, latency, peers, speed, splits, techniques, windows
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    results = [speed.run(), latency.run(), windows.run(), frames.run(), peers.run(), calls.run()]
+    modules = (speed, latency, windows, frames, peers, calls, techniques, splits)
+    results = [module.run() for module in modules]
     packages = {"NumPy": np, "Numba": numba, "Arrow": pa}
     versions = ", ".join(f"{name} {package.__version__}" for name, package in packages.items())
     head = [

@@ -124,10 +124,10 @@ def write_files(directory: Path, batches: int, rows: int, seconds: int, keys: in
         os.utime(path, (10**9 + number, 10**9 + number))
 
 
-def stream_seconds(
-    spark: SparkSession, directory: Path, make: Callable[[DataFrame], DataFrame], mode: str = "append"
-) -> tuple[list[float], int]:
-    """Return the seconds of each micro-batch with data, and the number of rows that came out."""
+def stream_progress(
+    spark: SparkSession, directory: Path, make: Callable[[DataFrame], DataFrame]
+) -> tuple[list[Any], int]:
+    """Return the progress of each micro-batch with data, and the number of rows that came out."""
     count = 0
 
     def take(df: DataFrame, number: int) -> None:
@@ -138,11 +138,19 @@ def stream_seconds(
     source = spark.readStream.schema("ts timestamp, k bigint, v double").option("maxFilesPerTrigger", 1)
     out = make(source.parquet(str(directory)))
     with tempfile.TemporaryDirectory() as checkpoint:
-        writer = out.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
+        writer = out.writeStream.option("checkpointLocation", checkpoint)
         query = writer.foreachBatch(take).trigger(availableNow=True).start()
         query.awaitTermination()
         progress = query.recentProgress
-    return [p.durationMs["addBatch"] / 1e3 for p in progress if p.numInputRows], count
+    return [p for p in progress if p.numInputRows], count
+
+
+def stream_seconds(
+    spark: SparkSession, directory: Path, make: Callable[[DataFrame], DataFrame]
+) -> tuple[list[float], int]:
+    """Return the seconds of each micro-batch with data, and the number of rows that came out."""
+    progress, count = stream_progress(spark, directory, make)
+    return [p.durationMs["addBatch"] / 1e3 for p in progress], count
 
 
 def stream(spark: SparkSession, scale: float) -> list[Row]:
@@ -215,7 +223,38 @@ def ten_queries(spark: SparkSession, scale: float) -> list[Row]:
     ]
 
 
-PARTS = {"batch": batch, "stream": stream, "many_keys": many_keys, "ten_queries": ten_queries}
+def state(spark: SparkSession, scale: float) -> list[Row]:
+    """The state after many micro-batches against that after a few, and with ten times the rows."""
+    query = mt.sliding("30s", every="10s").agg(s=mt.sum("v"), hi=mt.max("v"), n=mt.count())
+    make = lambda df: window_aggregate(df, query, time="ts", key="k", watermark="1 second")  # noqa: E731
+    batches, few = max(int(50 * scale), 8), 5  # by then, as many windows have closed as opened
+    sizes = []
+    for rows in (2_000, 20_000):
+        with tempfile.TemporaryDirectory() as name:
+            write_files(Path(name), batches, rows, 10, 100)
+            progress, _ = stream_progress(spark, Path(name), make)
+        sizes.append([_state_sizes(p) for p in progress])
+    found = []
+    for what in sizes[0][0]:
+        least, most = ([size[what] for size in each] for each in sizes)
+        longer, more = max(least[few:]) / max(least[:few]), max(most) / max(least)
+        name = f"state after {batches} micro-batches, {what}: {max(least):,.0f}, after {few}"
+        found.append((f"{name} {max(least[:few]):,.0f}, times", longer, 1.2, longer <= 1.2))
+        name = f"state with ten times the rows, {what}: {max(most):,.0f}, times"
+        found.append((name, more, 1.2, more <= 1.2))
+    return found
+
+
+def _state_sizes(progress: Any) -> dict[str, float]:
+    (store,) = progress.stateOperators
+    return {
+        "bytes of engines": progress.observedMetrics["muntin"].state_bytes,
+        "entries in Spark's store": store.numRowsTotal,
+        "bytes of Spark's store in memory": store.memoryUsedBytes,
+    }
+
+
+PARTS = {"batch": batch, "stream": stream, "many_keys": many_keys, "ten_queries": ten_queries, "state": state}
 
 
 def run(parts: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 import muntin as mt
 from benchmarks import __main__ as benchmarks
-from benchmarks import calls, frames, latency, peers, speed, windows
+from benchmarks import calls, frames, latency, peers, speed, splits, techniques, windows
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
@@ -194,6 +194,58 @@ def test_the_first_rows_of_a_process(tmp_path):
 
 
 @pytest.mark.parametrize("held", [True, False])
+def test_techniques_are_compared_and_drawn(monkeypatch, tmp_path, held):
+    monkeypatch.setattr(techniques, "RECORDS", 20_000)
+    monkeypatch.setattr(techniques, "RANGES", (400, 1600))
+    monkeypatch.setattr(techniques, "SLIDES", (20, 400))
+    monkeypatch.setattr(techniques, "STATES", (50, 900))
+    monkeypatch.setattr(techniques, "SIZES", [1, 4])
+    monkeypatch.setattr(techniques, "SENSORS", [1, 3])
+    monkeypatch.setattr(techniques, "LEAST_TIMES", {4: 2 if held else math.inf})
+    monkeypatch.setattr(techniques, "MOST_OF_PAIRS", 0.9)
+    monkeypatch.setattr(techniques, "FIGURES", tmp_path / "figures")
+    section, all_held = techniques.run()
+    assert all_held == held
+    assert ("LOST" in section) == (not held)
+    assert techniques.NOTE in section
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 4
+
+
+def test_a_wrong_technique_is_noticed(monkeypatch):
+    right = techniques.Cutty.run
+
+    def wrong(self, queries, stream):
+        return [row._replace(values={"mean": 0.0}) for row in right(self, queries, stream)]
+
+    monkeypatch.setattr(techniques.Cutty, "run", wrong)
+    with pytest.raises(AssertionError, match="Cutty gives other means"):
+        techniques.run_one(techniques.Cutty(), techniques.periodic(1), techniques.stream(100_000))
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_splits_are_timed(monkeypatch, held):
+    monkeypatch.setattr(splits, "SIZES", [10, 100])
+    monkeypatch.setattr(splits, "LARGE", 10)
+    monkeypatch.setattr(splits, "ROUNDS", 1)
+    monkeypatch.setattr(splits, "FLATTEST", -math.inf)
+    monkeypatch.setattr(splits, "STEEPEST", math.inf if held else -math.inf)
+    section, all_held = splits.run()
+    assert all_held == held
+    assert ("LOST" in section) == (not held)
+
+
+def test_numbers_are_short():
+    assert [techniques.short(n) for n in (0, 999, 1_234, 45_678, 123_456, 9_127_967)] == [
+        "0",
+        "999",
+        "1.23 k",
+        "45.7 k",
+        "123 k",
+        "9.13 M",
+    ]
+
+
+@pytest.mark.parametrize("held", [True, False])
 def test_lost_limits_are_reported(monkeypatch, held):
     most, least = (math.inf, 0) if held else (0, math.inf)
     monkeypatch.setattr(windows, "RECORDS", 4_000)
@@ -215,13 +267,13 @@ def test_lost_limits_are_reported(monkeypatch, held):
         assert module.NOTE in section
 
 
-@pytest.mark.parametrize("lost", [None, speed, latency, windows, peers, calls])
+@pytest.mark.parametrize("lost", [None, speed, latency, windows, peers, calls, techniques, splits])
 def test_the_page_is_written_and_a_lost_limit_fails_the_run(monkeypatch, tmp_path, lost):
-    for module in (speed, latency, windows, peers, calls):
+    for module in (speed, latency, windows, peers, calls, techniques, splits):
         section = (f"### {module.__name__}\n", module is not lost)
         monkeypatch.setattr(module, "run", lambda section=section: section)
     monkeypatch.setattr(benchmarks, "PAGE", tmp_path / "page.md")
     assert benchmarks.main() == (0 if lost is None else 1)
     page = (tmp_path / "page.md").read_text()
     assert page.startswith("# Benchmarks")
-    assert page.count("### benchmarks.") == 5
+    assert page.count("### benchmarks.") == 7

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
-from muntin.slicing import envelope, intake, output, snapshot
+from muntin.slicing import arrow, envelope, intake, output, snapshot
 from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
 from muntin.slicing.explain import Explanation, explain
@@ -188,7 +188,7 @@ class WindowOperator:
             return self._nothing()
         stamps = None
         if self._time is PROCESSING_TIME:
-            stamps = pa.array(np.full(table.num_rows, self._now())).view(_STAMP)
+            stamps = arrow.numbers(np.full(table.num_rows, self._now()), _STAMP)
         if self._names is None:
             self._names = self._input_names()
         columns, types = self._schema.columns(table, self._names)
@@ -221,7 +221,7 @@ class WindowOperator:
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
         first = not self._late_dropped
         self._late_dropped += len(dropped)
-        late = table.take(pa.array(dropped))
+        late = table.take(arrow.numbers(dropped))
         self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
         if self._policy == "in_order" and first:
             warnings.warn(

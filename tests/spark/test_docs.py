@@ -24,7 +24,7 @@ def test_the_guide(spark, tmp_path, capsys):
     rows = [f"2026-01-01 00:00:{second:02},{car},{second % 7}.5" for second in range(40) for car in "ab"]
     (tmp_path / "cars.csv").write_text("ts,car,speed\n" + "\n".join(rows) + "\n")
     namespace = {}
-    batch, stream, progress = blocks(tmp_path)
+    batch, stream, late, progress = blocks(tmp_path)
     exec(batch, namespace)
     assert "recent" in capsys.readouterr().out
     whole = fold(namespace["windows"]).drop("revision", "change").toArrow().to_pylist()
@@ -35,6 +35,11 @@ def test_the_guide(spark, tmp_path, capsys):
     ended = [row for row in whole if row["window_end"] <= passed]
     assert 14 <= len(ended) < 20
     assert as_set(table.to_pylist()) == as_set(ended)
+    exec(late, namespace)
+    dropped = [p.observedMetrics["muntin"].late_dropped for p in namespace["query"].recentProgress]
+    kept = spark.read.parquet(str(tmp_path / "out/late/*"))
+    assert kept.columns == ["ts", "car", "speed"]
+    assert kept.count() == sum(dropped)
     exec(progress, namespace)
     assert (tmp_path / "out/progress.svg").exists()
     with contextlib.suppress(KeyError):

@@ -36,7 +36,6 @@ for k in (3, 4):
 """
 
 
-@pytest.mark.xdist_group("spark")  # one Java at a time
 def test_twice_in_a_process_with_other_settings_and_quietly(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", TWICE], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120

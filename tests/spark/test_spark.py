@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import muntin as mt
-from muntin.spark import fold, window_aggregate
+from muntin.spark import fold, split_late, window_aggregate
+from muntin.spark.late import LATE
 from tests.aggregates import SumOfSquares, Union
 from tests.oracle import agrees
 from tests.spark.test_workers import SparkOracle, check_rows
@@ -123,6 +125,9 @@ def test_batch_of_plain_times(spark: SparkSession, zone: None, tmp_path: Path) -
     out = window_aggregate(spark.createDataFrame(whole), query, time="at")
     assert dict(out.dtypes)["window_end"] == "bigint"
     same_rows(out, mt.aggregate(whole, query, time="at"))
+    narrow = spark.range(120, 127).select(sf.col("id").cast("tinyint").alias("at"))
+    out = window_aggregate(narrow, mt.tumbling(100).agg(n=mt.count()), time="at")
+    assert [(row.window_start, row.window_end, row.n) for row in out.collect()] == [(100, 200, 7)]
 
 
 def test_nothing_in_nothing_out(spark: SparkSession) -> None:
@@ -170,8 +175,17 @@ def test_mistakes(spark: SparkSession) -> None:
         window_aggregate(marked, query, time="timestamp", watermark="1s")
     with pytest.raises(TypeError, match="watermarks need timestamps"):
         window_aggregate(stream, mt.tumbling(1).agg(n=mt.count()), time="value", watermark="1s")
+    windows = window_aggregate(marked, query, time="timestamp")
+    with pytest.raises(ValueError, match="windows of windows in one streaming query"):
+        window_aggregate(windows.select("window_end"), query, time="window_end", watermark="1s")
+    others = {"time": "timestamp", "key": "value", "metrics": "by value"}
+    windows.union(window_aggregate(marked, query, **others).drop("value"))  # else: the same metrics twice
     with pytest.raises(ValueError, match="takes a batch DataFrame"):
         fold(stream)
+    with pytest.raises(ValueError, match="late records among these windows"):
+        fold(df.withColumnRenamed("v", LATE))
+    with pytest.raises(ValueError, match="no late records in this stream"):
+        split_late(print, print)(df, 0)
 
 
 # ---- streams ----
@@ -218,6 +232,7 @@ class Files:
         self.inputs.mkdir()
         self.rows: dict[int, list[Row]] = {}
         self.late = 0
+        self.late_records: list[Record] = []
         self.broken: int | None = None  # the micro-batch that shall fail
         self.written = 0
 
@@ -250,7 +265,8 @@ class Files:
             tie="place",
             **self.given,
         )
-        writer = out.writeStream.foreachBatch(self._take).trigger(availableNow=True)
+        take = split_late(self._take, self._take_late) if self.given.get("keep_late") else self._take
+        writer = out.writeStream.foreachBatch(take).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
         try:
             query.awaitTermination()
@@ -269,6 +285,15 @@ class Files:
             table = table.set_column(at, name, ticks)
         assert number not in self.rows
         self.rows[number] = told(table, ("site", "unit"))
+
+    def _take_late(self, df: DataFrame, number: int) -> None:
+        table = df.toArrow()
+        assert table.column_names == ["at", "site", "unit", "v", "w", "place"]
+        stamps = table["at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // 1000
+        for t, row in zip(stamps.tolist(), table.drop_columns(["at"]).to_pylist(), strict=True):
+            assert row["place"] not in {record.tie for record in self.late_records}
+            key = row["site"], row["unit"]
+            self.late_records.append(Record(t, row["v"], row["w"], key, row["place"]))
 
 
 class Expected:
@@ -297,11 +322,15 @@ class Expected:
                 self.oracle.add(spec)
 
 
-@pytest.mark.parametrize("specs", [[GRID, DAY], [GRID, VISIT, SEVENS]], ids=["merged", "ordered"])
-def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spec]) -> None:
+@pytest.mark.parametrize(
+    ("specs", "keep_late"),
+    [([GRID, DAY], False), ([GRID, VISIT, SEVENS], True)],
+    ids=["merged", "ordered, and late records kept"],
+)
+def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spec], keep_late: bool) -> None:
     """Disorder, late records, null keys; the job fails twice, and its queries change half-way."""
     lateness, delay = 500, 300
-    files = Files(spark, tmp_path, watermark="300ms", lateness="500ms", buckets=3)
+    files = Files(spark, tmp_path, watermark="300ms", lateness="500ms", buckets=3, keep_late=keep_late)
     expected = Expected(specs, lateness, delay)
     batches = drawn_batches(5, 60)
     for batch in batches[:3]:
@@ -327,6 +356,8 @@ def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spe
         check_rows(files.rows.get(number, []), want, [*specs, *changed], f"micro-batch {number}")
     assert len(expected.oracle.dropped) > 0
     assert files.late == len(expected.oracle.dropped)
+    wanted = expected.oracle.dropped if keep_late else []
+    assert sorted(files.late_records, key=lambda record: record.tie) == wanted
     _check_fold(spark, files, expected)
 
 
@@ -379,7 +410,6 @@ print("all is well")
 """
 
 
-@pytest.mark.xdist_group("spark")
 def test_executors_of_their_own(tmp_path: Path) -> None:
     """On local-cluster, executors are processes that share nothing with the driver."""
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}

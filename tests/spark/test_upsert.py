@@ -322,7 +322,7 @@ def test_a_stream_into_both_equals_the_batch(spark, tmp_path):
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(100)
+    assert query.awaitTermination(400)
     passed = datetime.fromisoformat(query.lastProgress["eventTime"]["watermark"])
     assert "update" in changes
     batch = replay(spark, "factory", streaming=False, **how)

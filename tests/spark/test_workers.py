@@ -28,9 +28,12 @@ from muntin.slicing.parts import HEAD
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.combining import Combine
 from muntin.spark.job import Job, make_job
+from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED, Pack, from_blob
 from muntin.spark.processor import WindowProcessor
+from tests import mixed_workloads
 from tests.test_operator import check_values, told
+from tests.window_kinds import with_measures
 from tests.windows_oracle import Oracle, Record, Row, Spec, one_shot
 from tests.workloads import (
     KEY_TYPES,
@@ -46,6 +49,7 @@ from tests.workloads import (
 )
 
 TYPES = {**KEY_TYPES, "t": pa.int64(), "v": pa.float64(), "w": pa.int64(), "tie": pa.int64()}
+TYPES |= {"p": pa.bool_(), "q": pa.bool_(), "s": pa.float64(), "m": pa.int64()}
 
 
 def job_of(specs: list[Spec], keys: tuple[str, ...], *, late: bool, tie: bool = False, **more: Any) -> Job:
@@ -66,7 +70,7 @@ def job_of(specs: list[Spec], keys: tuple[str, ...], *, late: bool, tie: bool = 
 
 def with_buckets(batch: pa.Table, job: Job) -> list[pa.RecordBatch]:
     """What Spark hands over: the columns that are read, and a bucket by the hash of the key."""
-    batch = batch.select(list(job.types))
+    batch = batch.select(list({**job.types, **job.whole}))
     keys = (
         zip(*(batch[name].to_pylist() for name in job.keys), strict=True) if job.keys else [()] * len(batch)
     )
@@ -83,7 +87,7 @@ def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str = 
     """The same rows, in whatever order."""
 
     def identity(row: Row) -> tuple:
-        return row.key, row.query, row.start, row.end, row.id, row.change, row.revision
+        return row.key, row.query, row.start, row.end, row.id, row.measures, row.change, row.revision
 
     got_by, want_by = ({identity(row): row for row in rows} for rows in (got, want))
     assert len(got_by) == len(got), f"{where}: a row came twice"
@@ -101,10 +105,20 @@ def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str = 
 @settings(max_examples=60)
 @given(tables(), st.integers(1, 4))
 def test_tables(workload: Workload, partitions: int) -> None:
+    check_table(workload, partitions)
+
+
+@settings(max_examples=60)
+@given(mixed_workloads.mixed_tables(), st.integers(1, 4))
+def test_tables_with_windows_of_every_kind(workload: Workload, partitions: int) -> None:
+    check_table(workload, partitions)
+
+
+def check_table(workload: Workload, partitions: int) -> None:
     (batch, _) = workload.calls
     want = one_shot(workload.queries, batch.records)
     job = job_of(workload.queries, workload.keys, late=False)
-    table = batch_of(batch.records, workload.keys, False)
+    table = batch_of(batch.records, workload.keys, False, marked=workload.marked)
     bounds = np.linspace(0, len(table), partitions + 1).astype(int)
     parts = [table.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
     blobs = pa.concat_tables(packed(with_buckets(part, job), job) for part in parts)
@@ -169,6 +183,7 @@ class Stream:
         self.job = job
         self.states: dict[int, State] = defaultdict(State)
         self.late = 0
+        self.late_times: list[int] = []
 
     def micro_batch(self, batch: pa.Table | None, watermark: int) -> list[Row]:
         """Run a micro-batch; None: one without data."""
@@ -183,11 +198,17 @@ class Stream:
                 state.timers.discard(timer)
                 frames += self._processor(bucket).handleExpiredTimer((bucket,), now, None)
         self.late += sum(int(frame["late_dropped"].sum()) for frame in frames)
-        blobs = [blob for frame in frames for blob in frame["rows"] if blob is not None]
-        return [row for blob in blobs for row in told(from_blob(blob), self.job.keys)]
+        tables = [from_blob(blob) for frame in frames for blob in frame["rows"] if blob is not None]
+        if self.job.whole:
+            kept = [table[LATE].combine_chunks().drop_null() for table in tables]
+            self.late_times += [record["t"].as_py() for some in kept for record in some]
+            tables = [table.filter(pc.is_null(table[LATE])).drop_columns([LATE]) for table in tables]
+        return [row for table in tables for row in told(table, self.job.keys)]
 
     def _processor(self, bucket: int) -> WindowProcessor:
-        processor = WindowProcessor(self.job, self.job.output_schema())
+        schema = self.job.output_schema()
+        schema = schema.append(late_field(self.job.whole)) if self.job.whole else schema
+        processor = WindowProcessor(self.job, schema)
         processor.init(self.states[bucket])
         return processor
 
@@ -211,22 +232,31 @@ class Drawn:
     tie: bool
     lateness: int
     delay: int
+    keep_late: bool
+    marked: bool = False  # records say more, for windows of every kind
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Drawn:
+def streams(draw: st.DrawFn, *, every_kind: bool = False) -> Drawn:
     """Streams whose set of queries may change between micro-batches."""
     delay = draw(st.sampled_from([0, 1, 3, 7, 15]))
     lateness = draw(st.sampled_from([0, 0, 3, 8, 20]))
     tie = draw(st.sampled_from([False, False, False, True]))
     setting = Setting(delay, lateness, tie=tie, spells=False)
-    pool = [draw(specs(f"q{place}", setting)) for place in range(draw(st.integers(1, 4)))]
-    if draw(st.booleans()):  # so that panes are made often enough
-        grids = [s for s in pool if merges_ahead(query_of(s), late=True)]
-        pool = grids or pool
+    names = [f"q{place}" for place in range(draw(st.integers(1, 4)))]
     keys = draw(st.sampled_from(list(KEYS)))
-    two_columns = any(len(call) == 3 for spec in pool for call in spec.aggregates.values())
-    records = draw(_records(keys, setting, not two_columns and draw(st.booleans())))
+    if every_kind:
+        kinds = mixed_workloads.KINDS
+        pool = [draw(mixed_workloads.specs(name, setting, kinds)) for name in names]
+        pool = [dataclasses.replace(spec, emit="all") for spec in pool]
+        records = draw(mixed_workloads._records(keys, setting))
+    else:
+        pool = [draw(specs(name, setting)) for name in names]
+        if draw(st.booleans()):  # so that panes are made often enough
+            grids = [s for s in pool if merges_ahead(query_of(s), late=True)]
+            pool = grids or pool
+        two_columns = any(len(call) == 3 for spec in pool for call in spec.aggregates.values())
+        records = draw(_records(keys, setting, not two_columns and draw(st.booleans())))
     now, batches, chosen = 2_000_000_000, [], pool
     for _ in range(draw(st.integers(1, 8))):
         if draw(st.sampled_from([False] * 4 + [True])):
@@ -239,18 +269,35 @@ def streams(draw: st.DrawFn) -> Drawn:
                 now += gap
                 batch.append(lagging._replace(t=now - lagging.t))
         batches.append((chosen, batch))
-    return Drawn(batches, keys, tie, lateness, delay)
+    if every_kind:
+        measured = iter(with_measures([r for _, batch in batches for r in batch or ()], tie))
+        batches = [(s, None if b is None else [next(measured) for _ in b]) for s, b in batches]
+    keep_late = draw(st.sampled_from([False, False, True]))
+    return Drawn(batches, keys, tie, lateness, delay, keep_late, every_kind)
 
 
 @settings(max_examples=120)
 @given(streams())
 def test_streams(drawn: Drawn) -> None:
+    check_stream(drawn)
+
+
+@settings(max_examples=120)
+@given(streams(every_kind=True))
+def test_streams_with_windows_of_every_kind(drawn: Drawn) -> None:
+    check_stream(drawn)
+
+
+def check_stream(drawn: Drawn) -> None:
     specs, _ = drawn.batches[0]
     oracle = SparkOracle(specs, "manual", drawn.lateness, drawn.tie)
     stream: Stream | None = None
     largest, watermark = 0, 0
     for number, (specs, records) in enumerate(drawn.batches):
         job = job_of(specs, drawn.keys, late=True, tie=drawn.tie, lateness=drawn.lateness, delay=drawn.delay)
+        if drawn.keep_late:
+            whole = {field.name: field.type for field in _table(drawn, []).schema}
+            job = dataclasses.replace(job, whole=whole, ahead=False)
         if stream is None:
             if records is None:
                 continue
@@ -259,11 +306,18 @@ def test_streams(drawn: Drawn) -> None:
         watermark = max(watermark, largest - drawn.delay)
         _change_queries(oracle, specs, watermark, drawn.delay)
         want = oracle.micro_batch(records or [], watermark or -np.inf)
-        batch = None if records is None else batch_of(records, drawn.keys, drawn.tie)
+        batch = None if records is None else _table(drawn, records)
         got = stream.micro_batch(batch, watermark)
         check_rows(got, want, specs, f"micro-batch {number}")
         assert stream.late == len(oracle.dropped)
+        if drawn.keep_late:
+            assert sorted(stream.late_times) == sorted(record.t for record in oracle.dropped)
         largest = max([largest, *(record.t for record in records or [])])
+
+
+def _table(drawn: Drawn, records: list[Record]) -> pa.Table:
+    table: pa.Table = batch_of(records, drawn.keys, drawn.tie, marked=drawn.marked)
+    return table
 
 
 def _change_queries(oracle: Oracle, specs: list[Spec], watermark: int, delay: int) -> None:

@@ -18,6 +18,7 @@ from muntin.windows.grid import end, last_ended
 
 Places = NDArray[np.int64]
 _HANDFUL = 32  # windows
+_NOTHING = np.empty(0, np.int64)
 _AT_HAND = 1 << 14  # cells that fit into fast memory
 
 
@@ -49,8 +50,7 @@ def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]
         return _few_windows(ordered, ranges)
     cells = LookUp(ordered.start, int(ordered.start[-1]))
     if not cells.even:
-        ends = ordered.key_ends()
-        return joined([found_windows(p, ordered, ends, first, last) for p, first, last in ranges])
+        return joined([found_windows(p, ordered, first, last) for p, first, last in ranges])
     grids = [((p.number, first, last), p.window) for p, first, last in ranges]
     told = [(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids]
     query, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
@@ -79,12 +79,23 @@ def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) 
     return rows if held.all() else rows.take(held.nonzero()[0])
 
 
-def found_windows(planned: PlannedQuery, ordered: Ordered, key_ends: Places, first: int, last: int) -> Rows:
+def found_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows:
     """Return the windows numbered from first to last that hold a record.
 
     Goes by cells, not by windows: each window is found at the first cell that it holds, so that silent
     spells cost nothing.
     """
+    grid: Any = planned.window
+    if grid.irregular:
+        return _irregular_windows(planned, ordered, first, last)
+    told = (first, last, grid.steps, grid.period, grid.offset, grid.pitch, grid.first_end)
+    count = loops.run("windows_of_cells", ordered.code, ordered.start, told, *([_NOTHING] * 5))
+    code, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
+    loops.run("windows_of_cells", ordered.code, ordered.start, told, code, start, end_, low, high)
+    return Rows(filled(count, planned.number), code, start, end_, None, None, low, high)
+
+
+def _irregular_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows:
     grid: Any = planned.window
     highest, begin = grid.high(ordered.start), grid.low(ordered.start)
     same = ordered.code[1:] == ordered.code[:-1]
@@ -93,12 +104,9 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, key_ends: Places, fir
     counts = np.maximum(np.minimum(highest, last) - begin + 1, 0)
     low = np.repeat(np.arange(len(begin)), counts)
     k = np.arange(len(low)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[low]
-    ends = end(grid, k)
-    high = np.empty(len(low), np.int64)
-    if len(low):
-        loops.run("upper_cells", low, key_ends, ordered.start, ends, high)
-    query = np.full(len(low), planned.number)
-    return Rows(query, ordered.code[low], grid.start(k), ends, None, None, low, high)
+    code, ends, high = ordered.code[low], end(grid, k), np.empty(len(low), np.int64)
+    machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, ends, high)
+    return Rows(filled(len(low), planned.number), code, grid.start(k), ends, None, None, low, high)
 
 
 def own_windows(planned: PlannedQuery, ordered: Ordered, seen: int, shown: int) -> Rows:

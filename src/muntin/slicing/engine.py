@@ -274,10 +274,26 @@ class Engine:
         self.windows.expect_sessions(t)
         if self.windows.quiet_until(after):
             return self.tables.empty(keys)
+        rows = self._few_rows(before, after, keys)
+        if rows is not None:
+            return rows
         emission = Emission()
         self._old_sessions = None
         self._emit(emission, before, after, before, False)
         return self.tables.table(emission, keys)
+
+    def _few_rows(self, before: int, after: int, keys: KeyTable) -> pa.Table | None:
+        """Return the rows of windows that end, if all are on grids and there are few; else None."""
+        store = self.slices.grid
+        if store is None or not self.windows.only_grids(after):
+            return None
+        few = self.tables.few(store, keys)
+        found = few.rows(store, before, after, keys) if few is not None else None
+        if found is None:
+            return None
+        rows, combines = found
+        self.windows.ended(after, rows.num_rows, combines)
+        return rows
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
         """Run what a user's function or an overflow may break off; if so, all is as it was before."""

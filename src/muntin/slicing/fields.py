@@ -76,8 +76,13 @@ class FieldPartials(ABC):
         """Return the partials of neighbouring records, from one bound to the next."""
 
     @abstractmethod
-    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
-        """Put record i behind the state at[i]; blank ones, which hold nothing yet, are then no longer."""
+    def scatter(
+        self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
+    ) -> None:
+        """Put record i behind the state at[i]; blank ones, which hold nothing yet, are then no longer.
+
+        `apart` says that hardly ever two neighbours have one state, which makes no difference but in time.
+        """
 
     @abstractmethod
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
@@ -198,9 +203,12 @@ class CompiledField(FieldPartials):
             self.kernel.run("segments", self._columns(values), self._flags(values), bounds, out)
         return out
 
-    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
+    def scatter(
+        self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
+    ) -> None:
         """Put record i behind the state at[i]; blank ones, which hold nothing yet, are then no longer."""
-        self.kernel.run("scatter", self._columns(values), self._flags(values), at, blank, states)
+        entry = "scatter_apart" if apart else "scatter"
+        self.kernel.run(entry, self._columns(values), self._flags(values), at, blank, states)
 
     @staticmethod
     def _columns(values: Values) -> tuple[NDArray[Any], ...]:
@@ -396,12 +404,14 @@ class ObjectField(FieldPartials):
         """Return the partials of neighbouring records, from one bound to the next."""
         out = self.allocate(len(bounds) - 1)
         at = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        self.scatter(values, at, np.ones(len(out), bool), out)
+        self.scatter(values, at, np.ones(len(out), bool), out, apart=False)
         return out
 
-    def scatter(self, values: Values, at: Places, blank: NDArray[np.bool_], states: States) -> None:
+    def scatter(
+        self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
+    ) -> None:
         """Put record i behind the state at[i]; blank ones hold ABSENT."""
-        del blank
+        del blank, apart
         columns = [column.tolist() for column in values.columns]
         valid = None if values.valid is None else values.valid.tolist()
         for i, p in enumerate(at.tolist()):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muntin.slicing import loops
 from muntin.slicing.fields import CompiledField, States
 
 if TYPE_CHECKING:
@@ -79,13 +80,12 @@ class Since:
             self._since = np.append(self._since, np.full(2 * need - len(self._since), _AFTER))
         np.minimum.at(self._since, codes, starts)
 
-    def changed(self, ordered: Ordered) -> NDArray[np.bool_]:
-        """Return which cells have changed, or come after one that has, and forget it."""
+    def changed(self, ordered: Ordered) -> Places:
+        """Return for each key from which start on its cells have changed, and forget it."""
         if int(ordered.code[-1]) >= len(self._since):  # the largest: cells lie by key
             self.touch(ordered.code[-1:], ordered.start[-1:])
-        changed: NDArray[np.bool_] = ordered.start >= self._since[ordered.code]
-        self._since[:] = _AFTER
-        return changed
+        since, self._since = self._since, np.full(len(self._since), _AFTER)
+        return since
 
 
 class Prefixes:
@@ -114,19 +114,12 @@ class Prefixes:
             self._made = np.append(self._made, np.zeros(2 * store.count - len(self._made), bool))
             self._prefixes = grown
         places = np.arange(store.count) if ordered.places is None else ordered.places
-        self._made[places[self.since.changed(ordered)]] = False
-        one_key = ordered.code[0] == ordered.code[-1]
-        if one_key:
-            wanted = places[: int(high.max())]
-        else:
-            ends = np.zeros(int(ordered.code.max()) + 1, np.int64)
-            np.maximum.at(ends, ordered.code[low], high)
-            wanted = places[np.arange(len(ordered)) < ends[ordered.code]]
-        unmade = ~self._made[wanted]
-        new = wanted if unmade.all() else wanted[unmade]
+        since = self.since.changed(ordered)
+        ends, new = np.zeros(int(ordered.code[-1]) + 1, np.int64), np.empty(len(ordered), np.int64)
+        told = (ordered.code, ordered.start, places, since, low, high, ends, self._made, new)
+        new = new[: loops.run("prefixes_to_make", *told)]
         combines = self.partials.scan(store.states(number), older, new, self._prefixes)
-        self._made[new] = True
-        by_time = one_key and ordered.places is None
+        by_time = ordered.places is None and ordered.code[0] == ordered.code[-1]
         before, newest = (low - 1, high - 1) if by_time else (older[places[low]], places[high - 1])
         out = self.partials.between(self._prefixes, newest, before)
         combines += int(np.count_nonzero(before >= 0))
@@ -239,7 +232,7 @@ class Trees:
         self._grow(store.count)
         filled = np.bincount(ordered.code)
         places = np.arange(store.count) if ordered.places is None else ordered.places
-        dirty = self._dirty[places] | self.since.changed(ordered)
+        dirty = self._dirty[places] | (ordered.start >= self.since.changed(ordered)[ordered.code])
         dirty |= self._make_room(filled)[ordered.code]
         at = np.flatnonzero(dirty)
         self._dirty[places] = False

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
+from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.windows.durations import LIMIT, Clock
@@ -57,7 +58,7 @@ def _as_array(name: str, column: Any) -> Any:
             return pa.chunked_array(column)
         if isinstance(column, np.ma.MaskedArray):
             return pa.array(column.data, mask=np.ma.getmaskarray(column))
-        return pa.array(column, from_pandas=False)
+        return arrow.column(column)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise TypeError(f"column {name!r} is no column of values of one type: {error}") from error
 
@@ -148,7 +149,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
@@ -164,7 +165,7 @@ def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
         raise ValueError(_far(name))
     if pa.types.is_timestamp(kind):
         array = array.view(pa.int64())
-    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
+    return np.ascontiguousarray(arrow.data(array), np.int64)
 
 
 def _far(name: str) -> str:
@@ -190,12 +191,12 @@ def read_column(array: pa.Array) -> Column:
         if _counts_ticks(kind):
             array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())
         filled = array.fill_null(False if pa.types.is_boolean(kind) else 0) if valid is not None else array
-        data = filled.to_numpy(zero_copy_only=False)
+        data = arrow.data(filled)
         if data.dtype != np.uint64 or not len(data) or data.max() < 2**63:
             return Column(_as_kind(data, np.int64), valid, "i8")
     elif pa.types.is_floating(kind):
         filled = array.fill_null(0.0) if valid is not None else array
-        return Column(_as_kind(filled.to_numpy(zero_copy_only=False), np.float64), valid, "f8")
+        return Column(_as_kind(arrow.data(filled), np.float64), valid, "f8")
     out = np.empty(len(array), object)
     out[:] = array.to_pylist()
     return Column(out, valid, None)

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
-from muntin.slicing import loops
+from muntin.slicing import arrow, loops
 
 Places = NDArray[np.int64]
 _NAN = Absent("NaN")  # all NaN are one key
+_AS_THEY_ARE = {kind.id for kind in (pa.int64(), pa.int32(), pa.string(), pa.large_string())}
 
 
 class KeyTable:
@@ -36,7 +37,8 @@ class KeyTable:
         if self.types is None:
             self.types = [column.type for column in columns]
         if len(columns[0]) == 1:
-            return self._number(columns)
+            code = self._known(columns)
+            return self._number(columns) if code is None else np.array([code], np.int64)
         if len(columns) == 1 and pa.types.is_integer(columns[0].type):
             codes = self._encode_integers(columns[0])
             if codes is not None:
@@ -46,18 +48,25 @@ class KeyTable:
             return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
 
+    def _known(self, columns: Sequence[pa.Array]) -> int | None:
+        """Return the number of a single key that is known, if its values tell it apart as they are."""
+        if not all(column.type.id in _AS_THEY_ARE for column in columns):
+            return None
+        values = [column[0].as_py() for column in columns]
+        return self._codes.get(values[0] if len(values) == 1 else tuple(values))
+
     def _encode_integers(self, column: pa.Array) -> Places | None:
         """Number integers that lie close together through a table; None if they do not."""
         if column.null_count or pa.types.is_uint64(column.type):
             return None
-        keys = np.ascontiguousarray(column.to_numpy(), np.int64)
-        low, high = int(keys.min()), int(keys.max())
-        if high - low >= max(len(keys), 1024):
+        low, high = pc.min_max(column).as_py().values()
+        if high - low >= max(len(column), 1024):
             return None
+        keys = np.ascontiguousarray(arrow.data(column), np.int64)
         codes, distinct = np.empty(len(keys), np.int64), np.empty(high - low + 1, np.int64)
         table = np.full(high - low + 1, -1)
         count = loops.run("number_keys", keys, low, table, codes, distinct)
-        return self._renumbered([pa.array(distinct[:count]).cast(column.type)], codes)
+        return self._renumbered([arrow.numbers(distinct[:count]).cast(column.type)], codes)
 
     def _renumbered(self, distinct: Sequence[pa.Array], codes: Places) -> Places:
         """Return the numbers of keys, given those of a batch's distinct ones."""
@@ -79,7 +88,7 @@ class KeyTable:
             combined = combined * (int(codes.max()) + 1) + codes
             _, combined = np.unique(combined, return_inverse=True)
         _, first = np.unique(combined, return_index=True)
-        at = pa.array(first)
+        at = arrow.numbers(first)
         numbers: Places = self._number([column.take(at) for column in columns])[combined]
         return numbers
 
@@ -91,7 +100,7 @@ class KeyTable:
         numbers = np.array(codes, np.int64)
         if len(self._codes) > known:
             new, at = np.unique(numbers, return_index=True)
-            places = pa.array(at[new >= known])
+            places = arrow.numbers(at[new >= known])
             for chunks, column in zip(self._chunks, columns, strict=True):
                 chunks.append(column.take(places))
         return numbers
@@ -100,7 +109,7 @@ class KeyTable:
         """Return the key columns of these numbers."""
         if len(codes) == 1:
             return [column.slice(int(codes[0]), 1) for column in self.columns()]
-        at = pa.array(codes)
+        at = arrow.numbers(codes)
         return [column.take(at) for column in self.columns()]
 
     def columns(self) -> list[pa.Array]:
@@ -110,7 +119,7 @@ class KeyTable:
                 self._chunks[k] = [pa.concat_arrays(chunks)]
         if self.types is None:
             return []
-        return [c[0] if c else pa.array([], t) for c, t in zip(self._chunks, self.types, strict=True)]
+        return [c[0] if c else pa.nulls(0, t) for c, t in zip(self._chunks, self.types, strict=True)]
 
     def find(self, columns: Sequence[pa.Array]) -> int | None:
         """Return the number of one key, None if it is not known."""
@@ -119,7 +128,7 @@ class KeyTable:
 
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
-        columns = [column.take(pa.array(live)) for column in self.columns()]
+        columns = [column.take(arrow.numbers(live)) for column in self.columns()]
         renumbered = np.full(len(self), -1, np.int64)
         renumbered[live] = np.arange(len(live))
         numbers = renumbered.tolist()
@@ -136,7 +145,7 @@ class KeyTable:
 
 
 def _places(indices: pa.Array) -> Places:
-    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(arrow.data(indices), np.int64)
 
 
 def _same_zeros(column: pa.Array) -> pa.Array:
@@ -155,7 +164,7 @@ def _identities(column: pa.Array) -> list[Any]:
     if pa.types.is_temporal(kind):
         column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
     if column.null_count == 0 and pa.types.is_integer(column.type):
-        return list(column.to_numpy().tolist())
+        return list(arrow.data(column).tolist())
     values = column.to_pylist()
     if pa.types.is_floating(kind):
         return [_NAN if v is not None and v != v else v for v in values]

@@ -147,9 +147,14 @@ def cut_dense(
             begin, end = edges[k], edges[k + 1]
         p = k * keys + codes[i]
         pane[i] = p
-        pane_rows[p] += 1
-        pane_first[p] = min(pane_first[p], t)
-        pane_last[p] = max(pane_last[p], t)
+        rows = pane_rows[p]
+        pane_rows[p] = rows + 1
+        if rows == 0:
+            pane_first[p] = t
+            pane_last[p] = t
+        else:
+            pane_first[p] = min(pane_first[p], t)
+            pane_last[p] = max(pane_last[p], t)
 
 
 def cut_sparse(
@@ -277,21 +282,39 @@ def order_by_end(end: Any, begins: Any, stops: Any, low: int, shift: int, counts
     for i in range(len(end)):
         counts[((end[i] - low) >> shift) + 2] += 1
     for k in range(2, len(counts)):
-        if shift > 0 and counts[k] > 64:
-            return False
         counts[k] += counts[k - 1]
     for b in range(len(begins)):
         for i in range(begins[b], stops[b]):
             k = ((end[i] - low) >> shift) + 1
             order[counts[k]] = i
             counts[k] += 1
+    moves = 0
     for k in range(1, len(counts) - 1 if shift > 0 else 0):
         for j in range(counts[k - 1] + 1, counts[k]):
             row = order[j]
             while j > counts[k - 1] and end[order[j - 1]] > end[row]:
                 order[j] = order[j - 1]
                 j -= 1
+                moves += 1
             order[j] = row
+        if moves > 16 * len(end):
+            return False
+    return True
+
+
+def follow(codes: Any, starts: Any, cell_start: Any, count: int, latest: Any, older: Any) -> bool:
+    """Link panes behind the latest cells of their keys, each later than the one before; False: one is not.
+
+    They will be the cells from `count` on. If one is not later, all is as before.
+    """
+    for p in range(len(codes)):
+        c = latest[codes[p]]
+        if c >= 0 and (starts[c - count] if c >= count else cell_start[c]) >= starts[p]:
+            for q in range(p - 1, -1, -1):
+                latest[codes[q]] = older[q]
+            return False
+        older[p] = c
+        latest[codes[p]] = count + p
     return True
 
 
@@ -454,21 +477,64 @@ def group(codes: Any, ends: Any, order: Any) -> None:
         ends[k] += 1
 
 
-def upper_cells(places: Any, key_ends: Any, starts: Any, bounds: Any, out: Any) -> None:
-    """Write, for a window that begins with the cell at places[w], the first cell at or past its end.
+def windows_of_cells(
+    codes: Any, starts: Any, grid: Any, code: Any, start: Any, end: Any, low: Any, high: Any
+) -> int:
+    """Write the windows of a grid that hold cells, which lie by key and time; return how many there are.
 
-    Windows go forward, cells are by key and time; key_ends[j] is where the cells of cell j's key end.
+    `grid` has the first and last window, how many begin at one start, the period and offset of starts, the
+    pitch of ends and the first end. Each window is found at the first cell that it holds. Writes only if
+    there is room; count first.
     """
-    j = 0
-    for w in range(len(places)):
-        stop = key_ends[places[w]]
-        if j < places[w] + 1 or j > stop:
-            j = places[w] + 1
-        while j > places[w] + 1 and starts[j - 1] >= bounds[w]:
-            j -= 1
-        while j < stop and starts[j] < bounds[w]:
-            j += 1
-        out[w] = j
+    first, last, steps, period, offset, pitch, first_end = grid
+    rows = 0
+    next_window = first
+    past = 0
+    for i in range(len(starts)):
+        if i == 0 or codes[i] != codes[i - 1]:
+            next_window = first
+            past = i
+        k = max(next_window, (starts[i] - first_end) // pitch + 1)
+        highest = min(last, ((starts[i] - offset) // period + 1) * steps - 1)
+        next_window = max(next_window, highest + 1)
+        while k <= highest:
+            if rows < len(code):
+                stop = k * pitch + first_end
+                past = max(past, i)
+                while past < len(starts) and codes[past] == codes[i] and starts[past] < stop:
+                    past += 1
+                code[rows] = codes[i]
+                start[rows] = (k if steps == 1 else k // steps) * period + offset
+                end[rows] = stop
+                low[rows] = i
+                high[rows] = past
+            rows += 1
+            k += 1
+    return rows
+
+
+def prefixes_to_make(
+    codes: Any, starts: Any, places: Any, since: Any, low: Any, high: Any, ends: Any, made: Any, new: Any
+) -> int:
+    """Write the places of cells whose prefixes ranges of cells need, and that are not made; return how many.
+
+    Cells that start at since[code] or later have changed. `ends` has a zero for each code.
+    """
+    for w in range(len(low)):
+        c = codes[low[w]]
+        if high[w] > ends[c]:
+            ends[c] = high[w]
+    count = 0
+    for i in range(len(codes)):
+        c = codes[i]
+        p = places[i]
+        if starts[i] >= since[c]:
+            made[p] = False
+        if i < ends[c] and not made[p]:
+            made[p] = True
+            new[count] = p
+            count += 1
+    return count
 
 
 _PLAIN = {
@@ -486,11 +552,13 @@ _PLAIN = {
         list_edges,
         list_windows,
         order_by_end,
+        follow,
         find_cells,
         find_runs,
         number_keys,
         group,
-        upper_cells,
+        windows_of_cells,
+        prefixes_to_make,
     )
 }
 

@@ -42,8 +42,8 @@ class MicroBatchEngine(Engine):
         values: dict[int, Values],
         tie: NDArray[np.generic] | None,
         survey: Survey,
-    ) -> tuple[pa.Table, int]:
-        """Take in records, and move the watermark; return rows, and the number of records dropped."""
+    ) -> tuple[pa.Table, Places]:
+        """Take in records, and move the watermark; return rows, and the places of records dropped."""
         before, emission = self.watermark, Emission()
         stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
         marks = np.full(len(times), watermark)
@@ -65,7 +65,7 @@ class MicroBatchEngine(Engine):
             self._see(part, marks[behind])
             self.slices.update(part, None if tie is None else tie[behind], overdue=True)
         self._emit(emission, before, watermark, frozen, touching or len(behind) > 0)
-        return self.tables.table(emission, keys), len(dropped)
+        return self.tables.table(emission, keys), dropped
 
     def process_panes_at(self, watermark: int, panes: Panes, keys: KeyTable) -> tuple[pa.Table, int]:
         """Take in panes, and move the watermark; return rows, and the number of records dropped.

@@ -16,6 +16,7 @@ from muntin.slicing.store import Panes
 from muntin.windows.durations import LIMIT
 
 Places = NDArray[np.int64]
+_SEVERAL = 4  # keys: with more, the next record is most often of another one
 _BLOCK = 1 << 15  # records
 
 
@@ -98,11 +99,14 @@ class StreamSlicer:
             else:
                 loops.run("cut_dense", times, stretch.codes[block], keys, *told)
             for n, partials in folded.items():
-                partials.scatter(stretch.values[n].part(block), mine, blank[n], states[n])
+                some = stretch.values[n].part(block)
+                partials.scatter(some, mine, blank[n], states[n], apart=keys > _SEVERAL)
         at = rows.nonzero()[0]
         slices, codes = (at, np.zeros(len(at), np.int64)) if keys == 1 else np.divmod(at, keys)
-        found = {n: states[n][at] if n in states else rows[at] for n in fields}
-        return Panes(codes, slices, first[at], last[at], rows[at], found)
+        if len(at) < count:
+            first, last, rows = first[at], last[at], rows[at]
+            states = {n: some[at] for n, some in states.items()}
+        return Panes(codes, slices, first, last, rows, {n: states.get(n, rows) for n in fields})
 
     def _cut_sparse(self, stretch: Stretch, look_up: LookUp, fields: Mapping[int, FieldPartials]) -> Panes:
         """Return panes in the order they came; starts are numbers of slices."""
@@ -118,7 +122,7 @@ class StreamSlicer:
                 panes.states[number] = panes.rows
             else:
                 states, blank = partials.allocate(count), np.ones(count, bool)
-                partials.scatter(stretch.values[number], pane, blank, states)
+                partials.scatter(stretch.values[number], pane, blank, states, apart=True)
                 panes.states[number] = states
         return panes
 

@@ -71,14 +71,6 @@ class Ordered:
         begins = np.append(0, np.flatnonzero(self.code[1:] != self.code[:-1]) + 1)
         return np.repeat(begins, np.diff(np.append(begins, count)))
 
-    def key_ends(self) -> Places:
-        """Return for each cell where the cells of its key end."""
-        count = len(self.code)
-        if count == 0 or self.code[0] == self.code[-1]:
-            return np.full(count, count)
-        ends = np.append(np.flatnonzero(self.code[1:] != self.code[:-1]) + 1, count)
-        return np.repeat(ends, np.diff(ends, prepend=0))
-
 
 def search(ordered: Ordered, code: Places, start: Places) -> Places:
     """Return the first cell of a key at or past a start."""
@@ -121,8 +113,10 @@ class AggregateStore:
         Returns the cells where that was not at the end, so that an order of records may be lost; with
         `tied`, equal times count as that, too.
         """
-        if gap is None and self._follow(panes):
-            return self._append(panes)
+        if gap is None and self.in_order and len(panes):
+            older = self._follow(panes)
+            if older is not None:
+                return self._append(panes, older)
         self._reserve(len(panes), int(panes.code.max()) + 1 if len(panes) else 0)
         at, blank = np.empty(len(panes), np.int64), np.empty(len(panes), bool)
         behind = np.empty(len(panes), bool)
@@ -159,20 +153,20 @@ class AggregateStore:
         alive: Places = touched[self.column("rows")[touched] > 0]
         return alive
 
-    def _follow(self, panes: Panes) -> bool:
-        """Tell whether panes are new slices of a single key, one after the other."""
-        if not len(panes) or not self.by_time() or len(self._latest) > 1 or panes.code.any():
-            return False
-        after = not self.count or self._columns["start"][self.count - 1] < panes.start[0]
-        return bool(after and (panes.start[1:] > panes.start[:-1]).all())
+    def _follow(self, panes: Panes) -> Places | None:
+        """Link panes that are all new slices of their keys, later than those before; None if they are not."""
+        self._reserve(0, int(panes.code.max()) + 1)
+        older = np.empty(len(panes), np.int64)
+        told = (panes.code, panes.start, self._columns["start"], self.count, self._latest, older)
+        return older if loops.run("follow", *told) else None
 
-    def _append(self, panes: Panes) -> Places:
+    def _append(self, panes: Panes, older: Places) -> Places:
         """Put panes that follow all cells behind them; the first ones become the cells, without a copy."""
         first, count = self.count, self.count + len(panes)
         new = {name: getattr(panes, name) for name in ("code", "start", "first", "last", "rows")}
-        new |= {"fresh": panes.rows.copy(), "older": np.arange(first - 1, count - 1)}
+        new |= {"fresh": panes.rows.copy(), "older": older}
         if first:
-            self._reserve(len(panes), 1)
+            self._reserve(len(panes), 0)
             for name, column in new.items():
                 self._columns[name][first:count] = column
             for number in self.fields:
@@ -181,7 +175,7 @@ class AggregateStore:
             self._columns = new
             found = {number: panes.states[number] for number in self.fields}
             self._states = {n: s.copy() if s is panes.rows else s for n, s in found.items()}
-        self.count, self._latest[0] = count, count - 1
+        self.count = count
         self._changed()
         self.folds.touch(np.arange(first, self.count), panes.code, panes.start, self.count, between=False)
         return np.empty(0, np.int64)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.slicing import intake, output
+from muntin.slicing.few import FewWindows
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan
 from muntin.slicing.rows import Emission
+from muntin.slicing.store import AggregateStore
 from muntin.slicing.window_manager import WindowManager
 from muntin.windows.base import Query
 
@@ -30,6 +32,7 @@ class RowTables:
         self.windows: WindowManager  # set once there is one
         self._nothing: pa.Table | None = None  # the table without rows
         self._measures: dict[str, pa.DataType] = {}  # by column
+        self._few: tuple[pa.Table, FewWindows] | None = None  # for rows like those of this table
 
     def forget(self) -> None:
         """Follow a change of the queries."""
@@ -131,18 +134,27 @@ class RowTables:
             self._nothing = self._empty_table(keys)
         return self._nothing
 
+    def few(self, store: AggregateStore, keys: KeyTable) -> FewWindows | None:
+        """Return what makes a few rows at a time; None if some are left out where nothing has changed."""
+        empty = self.empty(keys)
+        if self._watched:
+            return None
+        if self._few is None or self._few[0] is not empty:
+            self._few = (empty, FewWindows(self.plan, store, empty, keys))
+        return self._few[1]
+
     def _empty_table(self, keys: KeyTable) -> pa.Table:
         codes = np.empty(0, np.int8)
         columns = dict(zip(keys.names, keys.values(np.empty(0, np.int64)), strict=True))
         columns["query"] = output.coded(codes, self._window_columns.labels)
-        columns |= {name: pa.array([], self.time_type) for name in ("window_start", "window_end")}
-        columns["window_id"] = pa.array([], pa.int64())
+        columns |= {name: pa.nulls(0, self.time_type) for name in ("window_start", "window_end")}
+        columns["window_id"] = pa.nulls(0, pa.int64())
         measure = self._measure_type()
         if measure is not None:
-            columns |= {name: pa.array([], measure) for name in ("measure_start", "measure_end")}
-        columns["revision"] = pa.array([], pa.int64())
+            columns |= {name: pa.nulls(0, measure) for name in ("measure_start", "measure_end")}
+        columns["revision"] = pa.nulls(0, pa.int64())
         columns["change"] = output.coded(codes, output.CHANGES)
-        columns |= {column: pa.array([], kind or pa.null()) for column, kind in self.answer_types.items()}
+        columns |= {column: pa.nulls(0, kind or pa.null()) for column, kind in self.answer_types.items()}
         return pa.table(columns)
 
     def _on_change(

@@ -82,6 +82,17 @@ class WindowManager:
             return False
         return all(watermark <= end for end in self._next_sessions.values())
 
+    def only_grids(self, watermark: int) -> bool:
+        """Tell whether only windows on grids come into view up to a watermark, folded each by itself."""
+        quiet = all(watermark <= end for end in self._next_sessions.values())
+        return quiet and not self.spans and self.store in ("auto", "lazy")
+
+    def ended(self, watermark: int, rows: int, combines: int) -> None:
+        """Note that windows on grids were emitted up to a watermark."""
+        self._next_end = min(next_end(p.window, watermark) for p in self.plan.of_family("grid"))
+        self.windows_emitted += rows
+        self.final_combines += combines
+
     def saved(self) -> dict[str, Any]:
         """Return a copy of what a call may change."""
         return {
@@ -150,14 +161,11 @@ class WindowManager:
         ranges = [(planned, first, last) for planned, first, last in ranges if first <= last]
         if not ranges:
             return found
-        regular = [r for r in ranges if not r[0].window.irregular]
-        dense = [r for r in regular if one_key and r[2] - r[1] < len(ordered) + 64]
+        regular = [r for r in ranges if one_key and not r[0].window.irregular]
+        dense = [r for r in regular if r[2] - r[1] < len(ordered) + 64]
         found += [listed_windows(ordered, dense)] if dense else []
-        ends = ordered.key_ends() if len(dense) < len(ranges) else None
-        for planned, first, last in ranges:
-            if ends is not None and (planned, first, last) not in dense:
-                found.append(found_windows(planned, ordered, ends, first, last))
-        return found
+        sparse = [which for which in ranges if which not in dense]
+        return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
 
     def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
         """Return windows that are new in view or have fresh records, saying which."""

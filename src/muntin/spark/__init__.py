@@ -2,6 +2,7 @@
 
 from muntin.spark.aggregate import window_aggregate
 from muntin.spark.folding import fold
+from muntin.spark.late import split_late
 from muntin.spark.progress import BatchMetrics, Progress
 from muntin.spark.replay import replay
 from muntin.spark.session import JavaError, local_session
@@ -16,5 +17,6 @@ __all__ = [
     "fold",
     "local_session",
     "replay",
+    "split_late",
     "window_aggregate",
 ]

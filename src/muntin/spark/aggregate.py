@@ -15,13 +15,14 @@ from pyspark.sql.types import StructField, StructType
 
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.combining import Combine, Unpack
+from muntin.spark.identity import identities_of, note
 from muntin.spark.job import Job, make_job
+from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED_DDL, Pack
 from muntin.spark.processor import COUNTERS, STEP_DDL, WindowProcessor
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock, Duration
 
-METRICS = "muntin"  # the name under which a streaming query's progress has what was observed
 _BUCKETS_EACH = 4
 
 
@@ -35,6 +36,8 @@ def window_aggregate(
     lateness: Any = 0,
     tie: str | None = None,
     buckets: int | None = None,
+    keep_late: bool = False,
+    metrics: str = "muntin",
 ) -> DataFrame:
     """Compute windows of a batch or streaming DataFrame: one row per window, and one per correction.
 
@@ -44,7 +47,9 @@ def window_aggregate(
     A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time
     column already. Records that are late by no more than `lateness` still correct windows that came out;
     write the stream in append mode, and `fold` what was written. How many records were too late is in the
-    progress of the streaming query, under `observedMetrics["muntin"]`.
+    progress of the streaming query, under `observedMetrics["muntin"]`, or another name given as `metrics`: a
+    streaming query with two sets of windows needs two. To have the records, too, set `keep_late` and write
+    with `foreachBatch(split_late(...))`; they then go over the network whole, and are not merged before.
 
     Keys are spread over so many `buckets`, each with one engine for all its keys: by default four per core,
     in a stream four per shuffle partition and at most 64. A checkpoint holds to their number. `tie` names a
@@ -71,8 +76,10 @@ def window_aggregate(
         queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
     )
     ahead = all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values())
-    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead and not job.own_objects())
-    return _stream(df, job, watermark) if df.isStreaming else _batch(df, job)
+    whole = {name: _type_of(df, name) for name in df.columns} if keep_late and df.isStreaming else {}
+    ahead = ahead and not whole and not job.own_objects()
+    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead, whole=whole)
+    return _stream(df, job, watermark, metrics) if df.isStreaming else _batch(df, job)
 
 
 def _default_buckets(df: DataFrame) -> int:
@@ -98,19 +105,27 @@ def _batch(df: DataFrame, job: Job) -> DataFrame:
     return packed.groupBy("bucket").applyInArrow(combine, _spark_schema(df, job))
 
 
-def _stream(df: DataFrame, job: Job, watermark: Any) -> DataFrame:
+def _stream(df: DataFrame, job: Job, watermark: Any, metrics: str) -> DataFrame:
     df, delay = _with_watermark(df, job, watermark)
     job, schema = replace(job, delay=delay), job.output_schema()
+    if job.whole:
+        schema = schema.append(late_field(job.whole))
     packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=True)), PACKED_DDL)
     steps = packed.groupBy("bucket").transformWithStateInPandas(
         WindowProcessor(job, schema), STEP_DDL, outputMode="append", timeMode="eventTime"
     )
-    counted = steps.observe(METRICS, *(sf.sum(name).alias(name) for name in COUNTERS))
+    counted = steps.observe(metrics, *(sf.sum(name).alias(name) for name in COUNTERS))
     return counted.select("rows").mapInArrow(_plain(Unpack(schema)), _spark_schema(df, job))
 
 
 def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame, int]:
     """Return the stream with a watermark on its time column, and the delay in ticks."""
+    # The watermark is the least of all in a streaming query, and the windows to come have no time yet.
+    if "TransformWithStateInPySpark" in df._jdf.queryExecution().analyzed().toString():
+        raise ValueError(
+            "windows of windows in one streaming query would wait for each other for ever: write the first "
+            "ones to files, and make the second ones in a streaming query that reads these."
+        )
     known = df.schema[job.time].metadata.get("spark.watermarkDelayMs")
     if known is not None:
         if watermark is not None:
@@ -138,7 +153,7 @@ def _plain(work: Callable[[Any], Any]) -> Any:
 
 def _selected(df: DataFrame, job: Job) -> DataFrame:
     """Return the columns that are read, and the bucket of each record."""
-    columns = [_column(name).alias(name) for name in job.types]
+    columns = [_column(name).alias(name) for name in {**job.types, **job.whole}]
     bucket = sf.lit(0)
     if job.buckets > 1:
         bucket = sf.pmod(sf.hash(*(_column(name) for name in job.keys)), sf.lit(job.buckets))
@@ -152,6 +167,12 @@ def _column(name: str) -> Column:
 def _spark_schema(df: DataFrame, job: Job) -> StructType:
     """Return the output columns: those that come from the DataFrame in its own types."""
     own = {name: df.schema[name].dataType for name in job.keys}
-    own |= dict.fromkeys(("window_start", "window_end"), df.schema[job.time].dataType)
+    if pa.types.is_timestamp(job.types[job.time]):
+        own |= dict.fromkeys(("window_start", "window_end"), df.schema[job.time].dataType)
+    notes = {"query": note(identities_of(job.queries))}
     fields = from_arrow_schema(job.output_schema())
-    return StructType([StructField(f.name, own.get(f.name, f.dataType)) for f in fields])
+    late = [StructField(LATE, df.schema)] if job.whole else []
+    columns = [
+        StructField(f.name, own.get(f.name, f.dataType), metadata=notes.get(f.name, {})) for f in fields
+    ]
+    return StructType([*columns, *late])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,15 @@ from muntin.spark.job import Job
 from muntin.spark.packing import from_blob, has_panes
 
 
+class Outcome(NamedTuple):
+    """What came of the records of a bucket."""
+
+    rows: pa.Table
+    came: int  # records
+    dropped: int  # records that were too late
+    late: pa.Table | None  # they, if they are kept
+
+
 @dataclass
 class Bucket:
     """The engine for the keys of one bucket."""
@@ -32,19 +42,18 @@ class Bucket:
         """Return a bucket that has seen nothing."""
         return cls(job, job.engine(), job.key_table())
 
-    def process(self, blobs: Iterable[bytes], watermark: int) -> tuple[pa.Table, int, int]:
-        """Take in blobs under a watermark; return rows, and how many records came and were too late."""
+    def process(self, blobs: Iterable[bytes], watermark: int) -> Outcome:
+        """Take in blobs under a watermark."""
         tables = [from_blob(blob) for blob in blobs]
         if not tables:
-            rows = self.engine.advance(watermark, self.keys)
-            return rows, 0, 0
+            return Outcome(self.engine.advance(watermark, self.keys), 0, 0, None)
         if self.job.ahead:
             return self._process_panes(tables, watermark)
         return self._process_records(pa.concat_tables(tables), watermark)
 
-    def _process_records(self, table: pa.Table, watermark: int) -> tuple[pa.Table, int, int]:
+    def _process_records(self, table: pa.Table, watermark: int) -> Outcome:
         engine, job = self.engine, self.job
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        columns = {name: table[name].combine_chunks() for name in job.types}
         times = intake.read_times(columns[job.time], job.time)
         survey = engine.survey(times)
         intake.check_range(survey.low, survey.high, job.time)
@@ -53,9 +62,10 @@ class Bucket:
         tie = _tie_values(columns[job.tie], job.tie) if job.tie else None
         codes = self.keys.encode([columns[name] for name in job.keys])
         rows, dropped = engine.process_at(watermark, times, codes, self.keys, values, tie, survey)
-        return rows, len(times), dropped
+        late = table.select(list(job.whole)).take(pa.array(dropped)) if job.whole and len(dropped) else None
+        return Outcome(rows, len(times), len(dropped), late)
 
-    def _process_panes(self, tables: list[pa.Table], watermark: int) -> tuple[pa.Table, int, int]:
+    def _process_panes(self, tables: list[pa.Table], watermark: int) -> Outcome:
         fresh = self.job.engine()  # has the fields of those who cut
         known = {plan.identity: number for number, plan in self.engine.plan.fields.items()}
         numbers = {number: known[plan.identity] for number, plan in fresh.plan.fields.items()}
@@ -63,7 +73,7 @@ class Bucket:
         panes = load_panes(self.engine, self.keys, cut_up, numbers)
         count = int(panes.rows.sum())
         rows, dropped = self.engine.process_panes_at(watermark, panes, self.keys)
-        return rows, count, dropped
+        return Outcome(rows, count, dropped, None)
 
     def _cut(self, fresh: MicroBatchEngine, table: pa.Table) -> pa.Table:
         keys = self.job.key_table()

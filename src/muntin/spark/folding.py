@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from muntin.slicing.output import FIXED
+from muntin.spark.identity import BOUNDS, Identities, identities_of, noted
+from muntin.spark.late import refuse_late
+from muntin.windows.base import Query
 
 
-def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
+def fold(
+    df: DataFrame,
+    *,
+    key: str | Sequence[str] | None = None,
+    queries: Query | Sequence[Query] | None = None,
+) -> DataFrame:
     """Keep the highest revision of each window of a batch DataFrame, and drop what was retracted.
 
     `df` holds rows that `window_aggregate` gave, of one micro-batch or of many, in any order: read back from
     a sink, say. Columns and their order stay. The key columns are those before `query`, as it gave them; name
-    them with `key` if they have moved, as they do in a table that is written with `partitionBy`.
+    them with `key` if they have moved, as they do in a table that is written with `partitionBy`. What tells
+    the windows of a query apart is noted in the schema, also in Parquet files; give the `queries` again where
+    that is lost, as in CSV files: without either, windows with a number go by it, others by their bounds.
 
     >>> schema = "query string, window_start long, window_end long, window_id long, revision long, "
     >>> schema += "change string, n long"
@@ -26,6 +36,7 @@ def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
     """
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
+    refuse_late(df.columns)
     names = [_quoted(name) for name in df.columns]
     named = [key] if isinstance(key, str) else list(key or ())
     missing = [name for name in (*FIXED, *named) if name not in df.columns]
@@ -33,13 +44,26 @@ def fold(df: DataFrame, *, key: str | Sequence[str] | None = None) -> DataFrame:
         raise KeyError(f"fold() takes rows that window_aggregate gave; there is no column {missing[0]!r}.")
     before = df.columns[: df.columns.index("query")]
     keys = [_quoted(name) for name in (before if key is None else named)]
-    # A window with a number is told apart by it, wherever its bounds are; others by their bounds.
-    unnumbered = sf.col("window_id").isNull()
-    bounds = [sf.when(unnumbered, sf.col(name)) for name in ("window_start", "window_end")]
-    identity = [*(sf.col(name) for name in keys), sf.col("query"), sf.col("window_id"), *bounds]
+    identities = noted(df.schema) if queries is None else identities_of(dict(_named(queries)))
+    bounds = [_told_apart_by(name, identities) for name in BOUNDS if name in df.columns]
+    identity = [*(sf.col(name) for name in keys), sf.col("query"), *bounds]
     last = sf.max_by(sf.struct(*names), "revision").alias("last")
     folded = df.groupBy(*(c.alias(f"identity {k}") for k, c in enumerate(identity))).agg(last)
     return folded.where("last.change <> 'retract'").select(*(f"last.{name}" for name in names))
+
+
+def _named(queries: Query | Sequence[Query]) -> list[tuple[str, Query]]:
+    listed = [queries] if isinstance(queries, Query) else list(queries)
+    return [(query.name or f"q{place}", query) for place, query in enumerate(listed)]
+
+
+def _told_apart_by(name: str, identities: Identities) -> Column:
+    """Return a column where it tells windows apart, else null."""
+    whose = [query for query, columns in identities.items() if name in columns]
+    usual = ~sf.col("query").isin(list(identities))
+    if name != "window_id":  # of unknown queries: a window with a number goes by it, wherever its bounds are
+        usual &= sf.col("window_id").isNull()
+    return sf.when(sf.col("query").isin(whose) | usual, sf.col(name))
 
 
 def _quoted(name: str) -> str:

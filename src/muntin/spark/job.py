@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import intake, output
+from muntin.slicing import intake
 from muntin.slicing.fields import ObjectField
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
@@ -32,6 +32,7 @@ class Job:
     delay: int  # in ticks: how far the watermark is behind the largest time
     ahead: bool  # records are merged into panes before the shuffle
     buckets: int
+    whole: Mapping[str, pa.DataType] = field(default_factory=dict)  # all columns, if late records are kept
 
     @property
     def clock_ticks(self) -> int:
@@ -93,10 +94,11 @@ class Job:
                         both = f"{kinds[column]} for one query and {kind} for {name!r}"
                         raise TypeError(f"column {column!r} would be {both}; give them different names.")
                     kinds[column] = kind
-        fixed = {name: pa.int64() for name in output.FIXED}
-        fixed |= {"query": pa.string(), "change": pa.string()}
-        fixed |= dict.fromkeys(("window_start", "window_end"), self.types[self.time])
-        return pa.schema([*((name, self.types[name]) for name in self.keys), *fixed.items(), *kinds.items()])
+        kinds |= {"query": pa.string(), "change": pa.string()}
+        if pa.types.is_integer(self.types[self.time]):  # a bound may not fit a narrow integer
+            kinds |= dict.fromkeys(("window_start", "window_end"), pa.int64())
+        empty = engine.tables.empty(self.key_table()).schema
+        return pa.schema([(column.name, kinds.get(column.name) or column.type) for column in empty])
 
 
 def make_job(

@@ -61,7 +61,8 @@ class Pack:
 
 def as_typed(table: pa.Table, job: Job) -> pa.Table:
     """Return columns in the types of the job: the session's zone and layout of texts make no difference."""
-    schema = pa.schema([(name, job.types[name]) for name in table.column_names])
+    types = {**job.whole, **job.types}
+    schema = pa.schema([(name, types[name]) for name in table.column_names])
     return table if table.schema == schema else table.cast(schema)
 
 

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError
 from muntin.slicing.parts import HEAD, Head, dump_parts, load_parts
-from muntin.spark.combining import Bucket, in_ticks, row_blobs
+from muntin.spark.combining import Bucket, Outcome, in_ticks, row_blobs
 from muntin.spark.job import Job
+from muntin.spark.late import among_windows
 from muntin.spark.packing import to_blob
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ class WindowProcessor(StatefulProcessor):
                 return
             bucket = self._restore(number, head, watermark)
         watermark = max(watermark, bucket.engine.watermark)
-        rows, came, dropped = bucket.process(blobs, watermark)
+        done = bucket.process(blobs, watermark)
         self._save(bucket, {} if head is None else head.digests)
         self._set_timer(bucket, milliseconds)
-        yield _frame(rows, self._schema, _counters(bucket, came, dropped, rows.num_rows))
+        rows = among_windows(done.rows, done.late, self._job.whole) if self._job.whole else done.rows
+        yield _frame(rows, self._schema, _counters(bucket, done))
 
     def _set_timer(self, bucket: Bucket, milliseconds: int) -> None:
         """Ask to be called when the watermark moves, as long as there is something that may come of it.
@@ -146,10 +148,10 @@ def _check_types(there: pa.Schema, job: Job) -> None:
             )
 
 
-def _counters(bucket: Bucket, came: int, dropped: int, emitted: int) -> dict[str, int]:
+def _counters(bucket: Bucket, done: Outcome) -> dict[str, int]:
     engine = bucket.engine
     live = (engine.live_keys(bucket.keys), engine.slice_count(), engine.state_bytes())
-    return dict(zip(COUNTERS, (came, dropped, emitted, *live), strict=True))
+    return dict(zip(COUNTERS, (done.came, done.dropped, done.rows.num_rows, *live), strict=True))
 
 
 def _frame(rows: pa.Table, schema: pa.Schema, counters: dict[str, int]) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +31,8 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame
 
 from muntin.slicing.output import FIXED
+from muntin.spark.identity import BOUNDS, Identities, noted
+from muntin.spark.late import refuse_late
 
 IDENTITY = "window_key"  # the column by which rows are told apart
 _LONGEST = 400  # characters of an identity; a longer one is replaced by its digest
@@ -48,14 +51,16 @@ class ParquetTable:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take in a micro-batch."""
-        self.take(batch.toArrow(), stream_of(batch), batch_id)
+        self.take(batch.toArrow(), stream_of(batch), batch_id, noted(batch.schema))
 
-    def take(self, rows: pa.Table, stream: str, batch_id: int) -> None:
-        """Take in the rows of a micro-batch of a stream."""
+    def take(
+        self, rows: pa.Table, stream: str, batch_id: int, identities: Identities = MappingProxyType({})
+    ) -> None:
+        """Take in the rows of a micro-batch of a stream; `identities` say what tells windows apart."""
         state = self._state()
         if batch_id <= state["batches"].get(stream, -1) or not rows.num_rows:
             return
-        rows = _latest(rows)
+        rows = _latest(rows, identities)
         table = _standing(rows)
         if state["version"]:
             kept = self._open(state["version"])
@@ -145,17 +150,19 @@ class SqlTable:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take in a micro-batch."""
-        self.take(batch.toArrow(), stream_of(batch), batch_id)
+        self.take(batch.toArrow(), stream_of(batch), batch_id, noted(batch.schema))
 
-    def take(self, rows: pa.Table, stream: str, batch_id: int) -> None:
-        """Take in the rows of a micro-batch of a stream."""
+    def take(
+        self, rows: pa.Table, stream: str, batch_id: int, identities: Identities = MappingProxyType({})
+    ) -> None:
+        """Take in the rows of a micro-batch of a stream; `identities` say what tells windows apart."""
         if not rows.num_rows:
             return
         with contextlib.closing(self._connect()) as connection:
             cursor = connection.cursor()
             try:
                 if batch_id > self._last_batch(cursor, stream):
-                    self._write(cursor, _latest(rows))
+                    self._write(cursor, _latest(rows, identities))
                     self._execute(
                         cursor, "DELETE FROM muntin_batches WHERE stream = ? AND target = ?", stream
                     )
@@ -214,34 +221,33 @@ def stream_of(batch: DataFrame) -> str:
     return stream
 
 
-def _identities(rows: pa.Table) -> pa.Array:
-    """Return what tells windows apart, as text: its number where it has one, else its bounds.
+def _identities(rows: pa.Table, identities: Identities) -> pa.Array:
+    """Return what tells windows apart, as text: as their query says, else by a number or by their bounds.
 
     Times are in ticks, the same in every time zone; a long text is shortened to its digest.
 
     >>> bounds = {"window_start": [0], "window_end": [5], "window_id": [None]}
     >>> told = {"revision": [0], "change": ["insert"]}
-    >>> _identities(pa.table({"car": ["a"], "query": ["q"], **bounds, **told})).to_pylist()
+    >>> _identities(pa.table({"car": ["a"], "query": ["q"], **bounds, **told}), {}).to_pylist()
     ['["a", "q", 0, 5]']
     """
     names = rows.column_names
-    keys = _key_columns(names)
-    measured = ("measure_start", "measure_end")
-    bounds = measured if measured[0] in names else ("window_start", "window_end")
-    columns = [_ticks(rows[name]).to_pylist() for name in (*keys, "query", *bounds, "window_id")]
-    return pa.array(
-        [
-            _short(_json([*whose, start, end] if number is None else [*whose, number]))
-            for *whose, start, end, number in zip(*columns, strict=True)
-        ],
-        pa.string(),
-    )
+    whose = [_ticks(rows[name]).to_pylist() for name in (*_key_columns(names), "query")]
+    bounds = {name: _ticks(rows[name]).to_pylist() for name in BOUNDS if name in names}
+    told = []
+    for row, owner in enumerate(zip(*whose, strict=True)):
+        usual = ("window_start", "window_end") if bounds["window_id"][row] is None else ("window_id",)
+        columns = identities.get(owner[-1], usual)
+        told.append(_short(_json([*owner, *(bounds[name][row] for name in columns)])))
+    return pa.array(told, pa.string())
 
 
 def _key_columns(names: list[str]) -> list[str]:
     """Return the columns before those that all windows have; ValueError unless the latter are in order."""
+    refuse_late(names)
     first = names.index("query") if "query" in names else 0
-    if tuple(names[first : first + len(FIXED)]) != FIXED:
+    fixed = [name for name in names[first:] if name not in ("measure_start", "measure_end")]
+    if tuple(fixed[: len(FIXED)]) != FIXED:
         raise ValueError(
             f"these are no rows of window_aggregate, but of {', '.join(names)}: after the keys they have "
             f"{', '.join(FIXED)}, in this order."
@@ -261,10 +267,10 @@ def _short(identity: str) -> str:
     return identity if len(identity) <= _LONGEST else hashlib.sha256(identity.encode()).hexdigest()
 
 
-def _latest(rows: pa.Table) -> pa.Table:
+def _latest(rows: pa.Table, identities: Identities) -> pa.Table:
     """Return the highest revision of each window, with what tells it apart, and all times in UTC."""
     rows = rows.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in rows.schema]))
-    rows = rows.append_column(IDENTITY, _identities(rows))
+    rows = rows.append_column(IDENTITY, _identities(rows, identities))
     frame = pa.table({"identity": rows[IDENTITY], "revision": rows["revision"], "row": np.arange(len(rows))})
     # ascending, so that the last row of each identity is its highest revision
     highest = frame.sort_by("revision").group_by("identity", use_threads=False).aggregate([("row", "last")])

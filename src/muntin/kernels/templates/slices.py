@@ -2,7 +2,7 @@
 
 from muntin.kernels.slots import combine, lift, load, lower, store
 
-ENTRIES = ("segments", "scatter", "add_one", "merge", "each_range", "slide_ranges", "finish")
+ENTRIES = ("segments", "scatter", "scatter_apart", "add_one", "merge", "each_range", "slide_ranges", "finish")
 
 
 def segments(columns, valid, bounds, states):
@@ -20,6 +20,7 @@ def scatter(columns, valid, at, blank, states):
     state = lift(columns, valid, 0)
     if not blank[p]:
         state = combine(load(states, p), state)
+    blank[p] = False
     for i in range(1, len(at)):
         q = at[i]
         value = lift(columns, valid, i)
@@ -27,11 +28,25 @@ def scatter(columns, valid, at, blank, states):
             state = combine(state, value)
             continue
         store(states, p, state)
-        blank[p] = False
         p = q
-        state = value if blank[p] else combine(load(states, p), value)
+        if blank[p]:
+            blank[p] = False
+            state = value
+        else:
+            state = combine(load(states, p), value)
     store(states, p, state)
-    blank[p] = False
+
+
+def scatter_apart(columns, valid, at, blank, states):
+    """The same where hardly ever two neighbours have one state: asking for it would take longer."""
+    for i in range(len(at)):
+        p = at[i]
+        state = lift(columns, valid, i)
+        if blank[p]:
+            blank[p] = False
+        else:
+            state = combine(load(states, p), state)
+        store(states, p, state)
 
 
 def add_one(columns, valid, states, at, new):
