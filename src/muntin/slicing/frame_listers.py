@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
+from muntin.algebra.builtin import BuiltIn
 from muntin.slicing import intake, machines
 from muntin.slicing.fields import ABSENT, Values, frozen
 from muntin.slicing.keys import KeyTable
@@ -178,15 +179,14 @@ def changes(batch: Batch, *columns: NDArray[Any]) -> NDArray[np.int64]:
 class AggregateLister(RunLister):
     """Runs up to the record that makes an aggregate reach a bound."""
 
-    may_raise = True
-
     def __init__(self, rule: Any, number: int, kinds: tuple[str, ...] | None, *, late: bool) -> None:
         super().__init__(rule, number, late=late)
         self.aggregate: Aggregate = rule.aggregate
-        self.kinds = kinds  # None: in Python
         self.kernel = None if kinds is None else _kernel(self.aggregate, kinds)
+        floats = not self.aggregate.columns or kinds == ("f8",)
+        # Only a user's own functions may fail, and integers that add up to too much.
+        self.may_raise = self.kernel is None or not isinstance(self.aggregate, BuiltIn) or not floats
         if self.kernel is None:
-            self.kinds = None
             self.algebra = self.aggregate.algebra(None)
             self.keyed["state"] = np.full(1, ABSENT, object)
         else:

@@ -159,7 +159,7 @@ class Lister(ABC):
     open_columns: ClassVar[tuple[str, ...]] = ()  # what is held for each open window
     every_record: ClassVar[bool] = False  # slices are cut at each record: windows begin in hindsight
     only_settled: ClassVar[bool] = False  # sees records once nothing can come before them
-    may_raise: ClassVar[bool] = False
+    may_raise: bool = False
 
     def __init__(self, rule: Any, number: int, *, late: bool) -> None:
         self.rule = rule

@@ -327,6 +327,26 @@ def policy_runs(
     return count
 
 
+def place(
+    runs: Any, stops: Any, positions: Any, bounds: Any, base: Any, numbers: Any, out: Any, within: Any
+) -> None:
+    """Write the slice that begins at each position, and whether it lies among some records, run by run.
+
+    numbers[i] counts the slices up to record i; those of a run are the last ones before the run's stop. A
+    single run stands for all positions.
+    """
+    for w in range(len(positions)):
+        r = runs[w] if len(runs) > 1 else runs[0]
+        stop = stops[w] if len(stops) > 1 else stops[0]
+        out[w] = stop
+        within[w] = False
+        if r >= 0:
+            i = positions[w] - base[r]
+            if bounds[r] <= i < bounds[r + 1]:
+                out[w] = stop - 1 - (numbers[bounds[r + 1] - 1] - numbers[i])
+                within[w] = True
+
+
 def locate(cell_codes: Any, cell_starts: Any, codes: Any, starts: Any, out: Any) -> None:
     """Write the first cell of a key at or past a start; cells lie by key and start."""
     n = len(cell_codes)
@@ -378,6 +398,7 @@ _PLAIN = {
         first_not_before,
         equal_times,
         policy_runs,
+        place,
         locate,
     )
 }

@@ -49,7 +49,8 @@ def row_order(emission: Emission) -> Places | None:
         if key is not None:
             return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
-    return np.lexsort((query if number is None else number, query, start, end, ~retracted))
+    order = np.lexsort((query if number is None else number, query, start, end, ~retracted))
+    return None if (order[1:] > order[:-1]).all() else order
 
 
 def _by_end(end: Places, start: Places, query: Places) -> Places | None:

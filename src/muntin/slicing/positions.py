@@ -40,13 +40,13 @@ class Fresh:
         """
         batch = self._batch
         if len(batch.codes) == 1 and ordered.code[0] == ordered.code[-1]:
-            run, stop = np.zeros(len(code), np.int64), np.full(len(code), len(ordered))
+            run, stop = np.zeros(1, np.int64), np.array([len(ordered)])
         else:
             run, stop = batch.run_of(code), np.searchsorted(ordered.code, code, side="right")
-        at, ends = position - batch.base[run], batch.bounds[run + 1]
-        within = (run >= 0) & (at >= batch.bounds[run]) & (at < ends)
-        after = self._number[ends - 1] - self._number[np.where(within, at, 0)]
-        return np.where(within, stop - 1 - after, stop), within
+        out, within = np.empty(len(code), np.int64), np.empty(len(code), bool)
+        told = (batch.bounds, batch.base, self._number, out, within)
+        machines.run("place", run, stop, position, *told)
+        return out, within
 
 
 class Settled:
