@@ -25,6 +25,7 @@ from muntin.algebra import (
     variance,
 )
 from muntin.windows import (
+    ContextAwareWindow,
     ContextFreeWindow,
     Query,
     aggregate_frame,
@@ -70,6 +71,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "PROCESSING_TIME",
     "Aggregate",
+    "ContextAwareWindow",
     "ContextFreeWindow",
     "LawViolation",
     "Query",

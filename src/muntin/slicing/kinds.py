@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from muntin.slicing.aware_listers import AwareLister
 from muntin.slicing.back_listers import LatestLister, LookBackLister, PolicyLister
 from muntin.slicing.frame_listers import (
     AggregateLister,
@@ -19,6 +20,7 @@ from muntin.slicing.listers import Lister, PartedLister
 from muntin.slicing.mark_listers import GrowingLister, LengthLister, MeasureLister, PunctuationLister
 from muntin.slicing.own_listers import UserLister
 from muntin.slicing.plan import PlannedQuery
+from muntin.windows.aware import Aware
 from muntin.windows.base import Window
 from muntin.windows.frames import AggregateFrame, DeltaFrame, StateWindow, ThresholdFrame
 from muntin.windows.measures import Measured
@@ -63,6 +65,7 @@ _LISTERS: dict[type, type[Lister]] = {
     LatestRecords: LatestLister,
     Measured: MeasureLister,
     Policies: PolicyLister,
+    Aware: AwareLister,
 }
 
 

@@ -1,5 +1,6 @@
 """Where window edges lie: one module per family."""
 
+from muntin.windows.aware import ContextAwareWindow
 from muntin.windows.base import Query, Window
 from muntin.windows.calendar import calendar
 from muntin.windows.count import count_sliding, count_tumbling
@@ -14,6 +15,7 @@ from muntin.windows.rolling import last_n, last_span, rolling
 from muntin.windows.session import session
 
 __all__ = [
+    "ContextAwareWindow",
     "ContextFreeWindow",
     "Query",
     "Window",
