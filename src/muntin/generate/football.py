@@ -151,7 +151,7 @@ class Football:
     @cached_property
     def _ways(self) -> Floats:
         """Return how far each owner of sensors has come, ten times a second: an array [owner, sample]."""
-        seconds = np.arange(int(self.seconds / _SAMPLE) + 2) * _SAMPLE
+        seconds = np.arange(int(self.seconds / _SAMPLE) + 2, dtype=np.float64) * _SAMPLE
         ways = np.zeros((int(self._roster.owners.max()) + 1, len(seconds)))
         for place, owner in enumerate(self._roster.owners.tolist()):
             motion = self._moved(seconds[1:], np.full(len(seconds) - 1, place))
