@@ -223,6 +223,20 @@ def drawn_batches(count: int, size: int) -> list[list[Record]]:
     return batches
 
 
+def table_of(records: list[Record]) -> pa.Table:
+    """Records as a table of a user, with times in microseconds."""
+    return pa.table(
+        {
+            "at": pa.array([r.t * 1000 for r in records]).view(pa.timestamp("us", "UTC")),
+            "site": pa.array([r.key[0] for r in records], pa.string()),
+            "unit": pa.array([r.key[1] for r in records], pa.int64()),
+            "v": pa.array([r.v for r in records]),
+            "w": pa.array([r.w for r in records]),
+            "place": pa.array([r.tie for r in records]),
+        }
+    )
+
+
 class Files:
     """A stream of files, one for each micro-batch, and what came of it."""
 
@@ -238,18 +252,8 @@ class Files:
         self.written = 0
 
     def write(self, records: list[Record]) -> None:
-        table = pa.table(
-            {
-                "at": pa.array([r.t * 1000 for r in records]).view(pa.timestamp("us", "UTC")),
-                "site": pa.array([r.key[0] for r in records], pa.string()),
-                "unit": pa.array([r.key[1] for r in records], pa.int64()),
-                "v": pa.array([r.v for r in records]),
-                "w": pa.array([r.w for r in records]),
-                "place": pa.array([r.tie for r in records]),
-            }
-        )
         path = self.inputs / f"{self.written:04}.parquet"
-        pq.write_table(table, path)
+        pq.write_table(table_of(records), path)
         os.utime(path, (10**9 + self.written, 10**9 + self.written))
         self.written += 1
 
