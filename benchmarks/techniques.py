@@ -138,7 +138,7 @@ def short(number: int) -> str:
     """Return a number in at most three digits and a sign for thousands or millions."""
     for sign, unit in (("M", 1e6), ("k", 1e3)):
         if number >= unit:
-            return f"{number / unit:.{max(0, 2 - int(np.log10(number / unit)))}f} {sign}"
+            return f"{number / unit:.{max(0, 2 - int(np.log10(number / unit)))}f}{sign}"
     return str(number)
 
 

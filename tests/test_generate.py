@@ -138,6 +138,21 @@ def test_speed_is_the_derivative_of_the_position():
     assert moved == pytest.approx(way, abs=0.06)
 
 
+def test_the_way_of_a_player_never_goes_back():
+    match = gen.Football(seconds=60, hertz=40, seed=4)
+    table = match.between(0, match.length)[0]
+    players = table.filter(table["team"].is_valid())
+    for player in players["player"].unique().to_pylist():
+        mine = players.filter(pc.equal(players["player"], player))
+        way, stamps = mine["way"].to_numpy(), mine["ts"].cast(pa.int64()).to_numpy()
+        assert (np.diff(way[np.argsort(stamps, kind="stable")]) >= 0).all()
+        active = way[-1] - way[0] - np.diff(way)[np.diff(stamps) > 1_000_000].sum()  # without silent spells
+        assert active == pytest.approx(pc.sum(mine["step"]).as_py(), rel=0.03)
+    part, whole = match.between(20_000_000, 21_000_000)[0], match.between(0, 30_000_000)[0]
+    there = pc.is_in(whole["ts"], part["ts"])
+    assert whole.filter(there)["way"].to_pylist() == part["way"].to_pylist()
+
+
 def test_one_player_has_the_ball_and_the_ball_is_at_his_foot():
     match = gen.Football(seconds=60, hertz=50)
     table = match.between(0, match.length)[0]

@@ -280,7 +280,8 @@ def own_snapshot() -> bytes:
 
 
 def test_aggregates_of_ones_own_must_be_given():
-    with pytest.raises(SnapshotError, match=r"'grid' has aggregates or functions of your own.*queries="):
+    match = r"query .grid. has aggregates or functions of your own.*queries="
+    with pytest.raises(SnapshotError, match=match):
         mt.WindowOperator.restore(own_snapshot())
 
 

@@ -5,6 +5,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
+import pyspark
+
 from muntin.spark import fold
 
 GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
@@ -14,6 +16,13 @@ def blocks(folder):
     """Return the code, with its files in a folder: Java stays in the directory in which it was started."""
     found = re.findall(r"<!-- runs -->\n```python\n(.*?)```", GUIDE.read_text(), re.S)
     return [re.sub(r'"(cars\.csv|out/)', rf'"{folder}/\1', code) for code in found]
+
+
+def test_the_connector_for_kafka_is_of_this_version():
+    (scala,) = (Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar")
+    binary = ".".join(scala.stem.split("-")[-1].split(".")[:2])
+    named = f"org.apache.spark:spark-sql-kafka-0-10_{binary}:{pyspark.__version__} "
+    assert named in GUIDE.read_text()
 
 
 def as_set(rows):

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import muntin as mt
 from muntin.spark import ParquetTable, fold, window_aggregate
-from tests.spark.test_spark import Expected, Files, drawn_batches
+from tests.spark.test_spark import Expected, Files, drawn_batches, table_of
 from tests.spark.test_workers import check_rows
 from tests.test_operator import told
 from tests.user_functions import falls
@@ -100,14 +100,6 @@ def listed(table: pa.Table) -> list[Any]:
 
 def test_a_table(spark: SparkSession) -> None:
     records: list[Record] = [record for batch in drawn_batches(3, 60) for record in batch]
-    columns = {
-        "at": pa.array([r.t * 1000 for r in records]).view(pa.timestamp("us", "UTC")),
-        "site": pa.array([r.key[0] for r in records], pa.string()),
-        "unit": pa.array([r.key[1] for r in records], pa.int64()),
-        "v": pa.array([r.v for r in records]),
-        "w": pa.array([r.w for r in records]),
-        "place": pa.array([r.tie for r in records]),
-    }
-    df = spark.createDataFrame(pa.table(columns)).repartition(3)
+    df = spark.createDataFrame(table_of(records)).repartition(3)
     got = in_milliseconds(window_aggregate(df, QUERIES, **GIVEN).toArrow())
     check_rows(got, one_shot(SPECS, records), SPECS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -222,6 +223,20 @@ def drawn_batches(count: int, size: int) -> list[list[Record]]:
     return batches
 
 
+def table_of(records: list[Record]) -> pa.Table:
+    """Records as a table of a user, with times in microseconds."""
+    return pa.table(
+        {
+            "at": pa.array([r.t * 1000 for r in records]).view(pa.timestamp("us", "UTC")),
+            "site": pa.array([r.key[0] for r in records], pa.string()),
+            "unit": pa.array([r.key[1] for r in records], pa.int64()),
+            "v": pa.array([r.v for r in records]),
+            "w": pa.array([r.w for r in records]),
+            "place": pa.array([r.tie for r in records]),
+        }
+    )
+
+
 class Files:
     """A stream of files, one for each micro-batch, and what came of it."""
 
@@ -237,18 +252,8 @@ class Files:
         self.written = 0
 
     def write(self, records: list[Record]) -> None:
-        table = pa.table(
-            {
-                "at": pa.array([r.t * 1000 for r in records]).view(pa.timestamp("us", "UTC")),
-                "site": pa.array([r.key[0] for r in records], pa.string()),
-                "unit": pa.array([r.key[1] for r in records], pa.int64()),
-                "v": pa.array([r.v for r in records]),
-                "w": pa.array([r.w for r in records]),
-                "place": pa.array([r.tie for r in records]),
-            }
-        )
         path = self.inputs / f"{self.written:04}.parquet"
-        pq.write_table(table, path)
+        pq.write_table(table_of(records), path)
         os.utime(path, (10**9 + self.written, 10**9 + self.written))
         self.written += 1
 
@@ -393,33 +398,34 @@ def _check_fold(spark: SparkSession, files: Files, expected: Expected) -> None:
     assert any(row.revision for row in rows)
 
 
-LOCAL_CLUSTER = """
+SUBMITTED = """
 from pyspark.sql import SparkSession, functions as sf
 import muntin as mt
 from muntin.spark import window_aggregate
-spark = (
-    SparkSession.builder.master("local-cluster[2,1,1024]")
-    .config("spark.ui.enabled", "false").config("spark.executor.memory", "1g")
-    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
-)
+spark = SparkSession.builder.getOrCreate()
 df = spark.range(0, 10_000, 1, 4).select((sf.col("id") % 7).alias("k"), sf.col("id").alias("t"))
 rows = window_aggregate(df, mt.tumbling(1000).agg(n=mt.count()), time="t", key="k").collect()
 assert len(rows) == 70 and sum(row.n for row in rows) == 10_000, rows
-spark.stop()
-print("all is well")
+print("muntin on executors:", df.rdd.map(lambda row: __import__("muntin").__file__).distinct().collect())
 """
 
 
-def test_executors_of_their_own(tmp_path: Path) -> None:
+def test_executors_of_their_own_with_muntin_from_py_files(tmp_path: Path) -> None:
     """On local-cluster, executors are processes that share nothing with the driver."""
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    (tmp_path / "job.py").write_text(SUBMITTED)
+    shutil.make_archive(str(tmp_path / "muntin"), "zip", ROOT / "src", "muntin")
+    settings = ["spark.ui.enabled=false", "spark.executor.memory=1g", "spark.sql.shuffle.partitions=2"]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local-cluster[2,1,1024]"]
+    command += [word for setting in settings for word in ("--conf", setting)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYTHONPATH", None)
     done = subprocess.run(
-        [sys.executable, "-c", LOCAL_CLUSTER],
+        [*command, "--py-files", "muntin.zip", "job.py"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=240,
         check=False,
     )
-    assert "all is well" in done.stdout, done.stderr[-2000:]
+    assert "muntin on executors: ['./muntin.zip/muntin/__init__.py']" in done.stdout, done.stderr[-2000:]

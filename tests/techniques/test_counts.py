@@ -247,20 +247,25 @@ def test_compiled_rings_count_as_the_tree_in_python_does(
 
 
 @pytest.mark.parametrize("make", [lambda: Cutty("lazy"), lambda: Cutty("eager"), Pairs, PairsPlus])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(10))
 def test_compiled_slices_count_as_those_in_python_do(
     seed: int, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(100, 700))
-    queries = [
-        total(mt.count_sliding(int(rng.integers(1, 90)), every=int(rng.integers(1, 60))), f"q{k}")
-        for k in range(int(rng.integers(1, 6)))
-    ]
+    length, every = rng.integers(1, 90), rng.integers(1, 60)
     one, many = make(), make()
-    rows = one.run(queries, stream(size))
+    windows = [
+        mt.count_sliding(int(length), every=int(every)),
+        mt.sliding(int(length), every=int(every)),
+        mt.cumulate(60, step=20),
+        mt.session(4) if isinstance(one, Cutty) else mt.tumbling(33),
+    ]
+    queries = [total(windows[k], f"q{k}") for k in rng.permutation(4)[: rng.integers(1, 5)]]
+    gaps = Stream({"ts": np.cumsum(rng.integers(0, 6, size)), "v": stream(size).batch["v"]})
+    rows = one.run(queries, gaps)
     monkeypatch.setattr(sliced, "_MANY", 1)
-    assert many.run(queries, stream(size)) == rows
+    assert many.run(queries, gaps) == rows
     assert many.counts == one.counts
 
 

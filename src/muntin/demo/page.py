@@ -31,6 +31,7 @@ def write_page(path: Path, results: Results, batches: Sequence[BatchMetrics]) ->
         "ball possession": _spans(results, "ball possession", "player"),
         "power of a second": _lines(results, "power of a second", "machine", "variation", "share"),
         "power of the last 10 s": _lines(results, "power of the last 10 s", "machine", "peak", "peak"),
+        "surges of power": _spans(results, "surges of power", "machine"),
         "valve open": _spans(results, "valve open", "machine"),
     }
     figures = [_figure(name, picture) for name, picture in pictures.items()] + _progress(batches)

@@ -39,6 +39,9 @@ STREAMS = (
             mt.count_sliding(400, every=100).agg(
                 top=mt.max("speed"), strength=mt.mean("acceleration"), name="last 400 records"
             ),
+            mt.on("way", mt.tumbling(50)).agg(
+                speed=mt.mean("speed"), top=mt.max("speed"), name="each 50 metres"
+            ),
         ],
         {"hertz": 20},
     ),
@@ -72,6 +75,12 @@ STREAMS = (
                 power=mt.mean("mf02"), peak=mt.max("mf02"), name="power of the last minute"
             ),
             mt.count_tumbling(500).agg(peak=mt.max("mf01"), name="each 500 readings"),
+            mt.threshold_frame("mf01", ">", 14_000, min_records=10).agg(
+                records=mt.count(), peak=mt.max("mf01"), name="surges of power"
+            ),
+            mt.delta_frame("mf03", by=400).agg(
+                records=mt.count(), power=mt.mean("mf03"), name="steady power"
+            ),
         ],
         {"machines": 3},
     ),

@@ -31,6 +31,7 @@ PERIOD, SILENCE = 12.0, 1.5  # seconds: all sensors are silent at the end of eac
 _BALL_RECORDS = 10  # of each ball for one of any other sensor
 _PER_ROUND = SENSORS - len(BALLS) + len(BALLS) * _BALL_RECORDS
 _START = 1_372_514_400_000_000  # 2013-06-29 14:00:00 UTC
+_SAMPLE = 0.1  # seconds
 _PASSES = 4  # balls played in a period
 _SLOT = (PERIOD - SILENCE) / _PASSES
 # Metres and seconds of a player's ways over the field, sprints, steps aside, and strides of one foot.
@@ -42,7 +43,8 @@ class Football:
     """A match; `hertz` is how often a player's sensor sends, 200 in the recording (15,600 records a second).
 
     `step` is the way since the sensor's last record, in metres, divided by the number of a player's sensors:
-    its sum over a player's records is the way that the player went.
+    its sum over a player's records is the way that the player went. `way` is how far a player has come since
+    the start, whoever of the sensors tells: it never goes back. For balls it is 0.
 
     >>> import muntin.generate as gen
     >>> table, times, numbers = gen.Football(seconds=60, hertz=5).between(0, 2_000_000)
@@ -68,6 +70,7 @@ class Football:
             ("speed", pa.float64()),
             ("acceleration", pa.float64()),
             ("step", pa.float64()),
+            ("way", pa.float64()),
             ("has_ball", pa.bool_()),
         ]
     )
@@ -120,6 +123,7 @@ class Football:
             "speed": pa.array(speed),
             "acceleration": pa.array(acceleration),
             "step": pa.array(speed / hertz / roster.shares[places]),
+            "way": pa.array(self._way(seconds, roster.owners[places])),
             "has_ball": pa.array(held & (roster.owners[places] == holder)),
         }
         return pa.table(columns, schema=self.schema)
@@ -143,6 +147,23 @@ class Football:
                 motion[axis, 1] += size * pulse * cosine
                 motion[axis, 2] -= size * pulse**2 * sine
         return motion
+
+    @cached_property
+    def _ways(self) -> Floats:
+        """Return how far each owner of sensors has come, ten times a second: an array [owner, sample]."""
+        seconds = np.arange(int(self.seconds / _SAMPLE) + 2, dtype=np.float64) * _SAMPLE
+        ways = np.zeros((int(self._roster.owners.max()) + 1, len(seconds)))
+        for place, owner in enumerate(self._roster.owners.tolist()):
+            motion = self._moved(seconds[1:], np.full(len(seconds) - 1, place))
+            steps = np.hypot(motion[0, 1], motion[1, 1]) * _SAMPLE / self._roster.shares[place]
+            ways[owner, 1:] += np.cumsum(steps)
+        return ways
+
+    def _way(self, seconds: Floats, owners: Integers) -> Floats:
+        sample = (seconds / _SAMPLE).astype(np.int64)
+        before, after = self._ways[owners, sample], self._ways[owners, sample + 1]
+        between = before + (after - before) * (seconds / _SAMPLE - sample)
+        return np.minimum(between, after)  # whatever the rounding, it does not go back
 
     def _possession(self, seconds: Floats) -> tuple[Integers, Integers, NDArray[np.bool_]]:
         """Return the number of the ball played, who has or had it last, and whether still."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muntin.slicing import intake
 from muntin.windows.base import Query, Window
 from muntin.windows.durations import Clock
-from muntin.windows.grid import Grid, end
+from muntin.windows.grid import Cumulate, Grid, Sliding, Tumbling, end
 
 Places = NDArray[np.int64]
 _INTEGERS = Clock(None)
@@ -158,7 +158,7 @@ class Workload:
             return self._sessions(window.resolved(_INTEGERS))
         if window.family == "count":
             return self._counts(window.resolved(_INTEGERS), partial=query.emit_partial)
-        if window.family == "grid":
+        if isinstance(window, (Tumbling, Sliding, Cumulate)):
             return self._grid(window.resolved(_INTEGERS))
         raise UnsupportedWorkload(f"techniques know no {window.kind} windows.")
 
