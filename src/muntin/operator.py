@@ -21,6 +21,7 @@ from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
 from muntin.slicing.explain import Explanation, explain
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
@@ -364,7 +365,7 @@ class WindowOperator:
             return pa.table({})
         low, high = (_ticks(bound, self._engine.tables.time_type) for bound in (start, end))
         code = None if key is None else self._code(key)
-        return self._engine.lookup(name, low, high, code, self._keys)
+        return look_up(self._engine, name, low, high, code, self._keys)
 
     def _code(self, key: Any) -> int:
         values = key if isinstance(key, (tuple, list)) else (key,)

@@ -21,7 +21,7 @@ from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.positions import PositionSlices
-from muntin.slicing.rows import FOREVER, Emission, Rows
+from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
@@ -498,39 +498,6 @@ class Engine:
     def _rows(self, emission: Emission, groups: list[Any]) -> None:
         if groups:
             self.windows.emit(groups, emission)
-
-    def lookup(self, name: str, start: int, end_: int, code: int | None, keys: KeyTable) -> pa.Table:
-        """Return the aggregates of a query over the live slices that lie between two times, by key."""
-        planned = next((p for p in self.plan.queries if p.name == name), None)
-        if planned is None or planned.family not in ("grid", "session"):
-            raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
-        store = self.slices.grid if planned.family == "grid" else self.slices.sessions[planned.origin]
-        assert store is not None
-        if planned.origin is not None:
-            start = max(start, planned.origin + 1)
-        edges = self.slices.lasting_edges()
-        if planned.family == "grid" and edges is not None:
-            start = max(start, self.slices.dropped_before)
-            start = start if edges.floor(start) == start else edges.next(start)
-            end_ = max(start, edges.floor(end_))
-        ordered = store.ordered()
-        last = ordered.last if planned.family == "session" else ordered.start
-        chosen = (ordered.start >= start) & (last < end_)
-        if code is not None:
-            chosen &= ordered.code == code
-        at = np.flatnonzero(chosen)
-        emission = Emission()
-        if len(at):
-            low = at[np.append(True, np.diff(at) + np.diff(ordered.code[at]) != 1)]
-            high = at[np.append(np.diff(at) + np.diff(ordered.code[at]) != 1, True)] + 1
-            begins, ends = np.full(len(low), start), np.full(len(low), end_)
-            if planned.family == "session":
-                begins, ends = ordered.first[low], ordered.last[high - 1]
-            query = np.full(len(low), planned.number)
-            rows = Rows(query, ordered.code[low], begins, ends, None, None, low, high)
-            emission = self.windows.look_up(store, rows)
-        table, _, _ = self.tables.looked_up(emission, keys)
-        return table.select([*keys.names, "window_start", "window_end", *planned.query.aggregates])
 
     # ---- letting go ----
 
