@@ -381,14 +381,19 @@ class WindowManager:
             return "each"
         if self.store == "eager":
             return "tree"
-        if self.store == "auto" and (len(low) == 1 or int((high - low).sum()) <= 3 * len(low)):
+        total = int((high - low).sum())
+        if self.store == "auto" and (len(low) == 1 or total <= 3 * len(low)):
             return "each"
         if partials.invertible:
             return "prefix"
-        if self.store == "auto" and int((high - low).sum()) <= 4 * queries * store.count:
-            return "each"  # windows of a query hardly overlap: there is little to share
         own = partials.part is None  # pairs would reach across keys, where they may raise
-        return "slide" if self.store == "sliding" or queries <= _FEW or own else "levels"
+        slides = self.store == "sliding" or queries <= _FEW or own
+        if self.store == "auto":  # where windows hardly overlap, there is little to share
+            pairs = len(low) * (total // len(low)).bit_length()
+            shared = 4 * queries * store.count if slides else 8 * (store.count + 2 * pairs)
+            if total <= shared:
+                return "each"
+        return "slide" if slides else "levels"
 
     def _revisions(self, rows: Rows, change: NDArray[np.int8]) -> Places:
         """Number the rows of windows that were emitted before."""
