@@ -18,14 +18,14 @@ from muntin.slicing.frame_listers import (
 )
 from muntin.slicing.listers import Lister, PartedLister
 from muntin.slicing.mark_listers import GrowingLister, LengthLister, MeasureLister, PunctuationLister
-from muntin.slicing.own_listers import UserLister
+from muntin.slicing.own_listers import OwnPolicyLister, UserLister
 from muntin.slicing.plan import PlannedQuery
 from muntin.windows.aware import Aware
 from muntin.windows.base import Window
 from muntin.windows.frames import AggregateFrame, DeltaFrame, StateWindow, ThresholdFrame
 from muntin.windows.measures import Measured
 from muntin.windows.own import UserWindow
-from muntin.windows.policies import Policies
+from muntin.windows.policies import OwnPolicies, Policies
 from muntin.windows.punctuation import Landmarks, Punctuated
 from muntin.windows.rolling import LatestRecords, LookBack
 
@@ -65,6 +65,7 @@ _LISTERS: dict[type, type[Lister]] = {
     LatestRecords: LatestLister,
     Measured: MeasureLister,
     Policies: PolicyLister,
+    OwnPolicies: OwnPolicyLister,
     Aware: AwareLister,
 }
 

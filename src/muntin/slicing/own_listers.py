@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.fields import Values, frozen
-from muntin.slicing.listers import Batch, Columns, Fill, Flags, Found, Lister
+from muntin.slicing.listers import Batch, Columns, Fill, Flags, Found, Lister, numbered
 from muntin.slicing.mark_listers import QueueLister, run_at
+from muntin.slicing.store import Ordered
+from muntin.windows.policies import Policy
 
 Places = NDArray[np.int64]
 
@@ -132,10 +134,121 @@ class UserLister(QueueLister):
         return at, begun, ended
 
     def _failed(self, batch: Batch, i: int, how: str) -> ValueError:
-        name = getattr(self.rule.f_disc, "__name__", repr(self.rule.f_disc))
-        run = int(run_at(batch, np.array([i]))[0])
-        position = int(i + batch.base[run])
-        return ValueError(f"{name} {how}, at record {position} of its key, of time {int(batch.times[i])}.")
+        return failed(self.rule.f_disc, how, batch, i)
+
+
+def failed(function: Any, how: str, batch: Batch, i: int) -> ValueError:
+    """Return the error of a user's function that failed at a record."""
+    name = getattr(function, "__name__", repr(function))
+    run = int(run_at(batch, np.array([i]))[0])
+    position, t = int(i + batch.base[run]), int(batch.times[i])
+    return ValueError(f"{name} {how}, at record {position} of its key, of time {t}.")
+
+
+class OwnPolicyLister(Lister):
+    """At each record that triggers, what eviction has left, as a user's functions say."""
+
+    every_record = True
+    only_settled = True
+    may_raise = True
+    fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0)}
+
+    def __init__(self, rule: Any, number: int, *, late: bool) -> None:
+        super().__init__(rule, number, late=late)
+        self._row: Any = namedtuple("Row", ("t", *rule.columns))  # type: ignore[misc]
+        self.keyed["held"] = _empty_lists(1)  # of each key, the records that are held, as plain tuples
+
+    def reserve(self, keys: int) -> None:
+        """Make room for so many keys."""
+        super().reserve(keys)
+        held, size = self.keyed["held"], len(self.keyed["number"])
+        if size > len(held):
+            self.keyed["held"] = np.concatenate([held, _empty_lists(size - len(held))])
+
+    def copy(self) -> Lister:
+        """Return a lister that goes on by itself."""
+        twin = super().copy()
+        twin.keyed["held"] = copy.deepcopy(self.keyed["held"])
+        return twin
+
+    def read(self, columns: Columns, count: int) -> Values:
+        """Return the columns that the functions see."""
+        objects = [np.empty(count, object) for _ in self.rule.columns]
+        for column, name in zip(objects, self.rule.columns, strict=True):
+            column[:] = columns[name].to_pylist()
+        return Values(tuple(objects), None, count, ())
+
+    def feed(self, batch: Batch, marks: Flags) -> Found | None:
+        """Take records in, and ask both functions."""
+        del marks
+        columns = [column.tolist() for column in batch.values[self.signal].columns]
+        rows = list(map(self._row, batch.times.tolist(), *columns))
+        found = []
+        for r, k in enumerate(batch.codes.tolist()):
+            held = list(map(self._row._make, self.keyed["held"][k]))
+            for i in range(int(batch.bounds[r]), int(batch.bounds[r + 1])):
+                held.append(rows[i])
+                position = int(i + batch.base[r])
+                del held[: self._asked("evict", held, position, batch, i)]
+                if self._asked("trigger", held, position, batch, i) and held:
+                    found.append((k, position + 1 - len(held), position + 1))
+            self.keyed["held"][k] = [tuple(row) for row in held]
+        if not found:
+            return None
+        code, begin, end = np.array(found, np.int64).T.copy()
+        return Found(code, begin, end, numbered(code, self.keyed["number"]))
+
+    def _asked(self, what: str, held: list[Any], position: int, batch: Batch, i: int) -> int:
+        """Return how many of the oldest records go, or whether the rest comes out."""
+        policy = getattr(self.rule, what)
+        if isinstance(policy, Policy):
+            return _told(policy, what, held, position)
+        try:
+            told = policy(held)
+        except Exception as error:
+            raise failed(policy, f"raised {error!r}", batch, i) from error
+        if what == "trigger":
+            return bool(told)
+        if not isinstance(told, (int, np.integer)) or not 0 <= told <= len(held):
+            raise failed(policy, f"lets go of {told!r} records where {len(held)} are held", batch, i)
+        return int(told)
+
+    def rest(self, seen: Places) -> Found | None:
+        """Return nothing: what is held at the end has not triggered."""
+        del seen
+        return None
+
+    def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
+        """Return the oldest record that is held."""
+        del reach, ordered
+        return seen - np.array([len(held) for held in self.keyed["held"]], np.int64)[: len(seen)]
+
+
+def _told(policy: Policy, what: str, held: list[Any], position: int) -> int:
+    """Return what a built-in policy says of records that are held."""
+    if policy.name == "every":
+        return int((position + 1) % policy.amount == 0)
+    value = None if policy.column is None else getattr(held[-1], policy.column) if held else None
+    if policy.name == "when":
+        return (value is True) * (1 if what == "trigger" else len(held) - 1)
+    if policy.name == "keep":
+        return max(0, len(held) - int(policy.amount))
+    if policy.name == "within":
+        return sum(row.t <= held[-1].t - policy.amount for row in held)
+    gone = 0
+    while gone < len(held) - 1 and value is not None and value == value:
+        other = getattr(held[gone], str(policy.column))
+        if other is None or other != other or abs(other - value) <= policy.amount:
+            break
+        gone += 1
+    return gone
+
+
+def _empty_lists(count: int) -> NDArray[Any]:
+    lists = np.empty(count, object)
+    for k in range(count):
+        lists[k] = []
+    return lists
 
 
 def _miscounted(begins: int, ends: int, has: int) -> str:

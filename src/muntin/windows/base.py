@@ -80,6 +80,16 @@ def column_name(value: Any, what: str) -> str:
     return value
 
 
+def field_names(columns: Any) -> tuple[str, ...]:
+    """Return the columns that a user's function sees as the fields of a named tuple."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names, as in columns=[{columns!r}].")
+    names = tuple(column_name(name, "each of columns") for name in columns)
+    if any(not name.isidentifier() or name.startswith("_") for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"columns become the fields of a named tuple, which {list(names)!r} cannot be.")
+    return names
+
+
 @dataclass(frozen=True)
 class Query:
     """A window, the aggregates over it by the name of their column, and how its rows come out."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.windows.base import Inputs, PositionWindow, Window, column_name
+from muntin.windows.base import Inputs, PositionWindow, Window, field_names
 from muntin.windows.durations import Clock
 
 Discretize = Callable[[Any, int, Any], tuple[Any, int, int]]
@@ -57,11 +57,7 @@ def user_window(f_disc: Discretize, state: Any = None, columns: Sequence[str] = 
     """
     if not callable(f_disc):
         raise TypeError(f"f_disc is a function (state, t, row) -> (state, begins, ends), not {f_disc!r}.")
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of names, as in columns=[{columns!r}].")
-    names = tuple(column_name(name, "each of columns") for name in columns)
-    if any(not name.isidentifier() or name.startswith("_") for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"columns become the fields of a named tuple, which {list(names)!r} cannot be.")
+    names = field_names(columns)
     if inspect.isfunction(f_disc) and len(inspect.signature(f_disc).parameters) != 3:
         raise TypeError(f"{f_disc.__name__} must take three arguments: state, t and row.")
     return UserWindow(f_disc, state, names)

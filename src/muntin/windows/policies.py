@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.windows.base import Inputs, PositionWindow, Window, column_name
+from muntin.windows.base import Inputs, PositionWindow, Window, column_name, field_names
 from muntin.windows.count import record_count
 from muntin.windows.durations import Clock, Duration
 from muntin.windows.frames import delta_frame
@@ -94,6 +95,9 @@ MAKERS = {maker.__name__: maker for maker in (every, when, keep, within, delta)}
 TRIGGERS, EVICTIONS = ("every", "when"), ("keep", "within", "delta", "when")
 
 
+Own = Callable[[list[Any]], Any]
+
+
 @dataclass(frozen=True)
 class Policies:
     """A trigger and an eviction, in ticks."""
@@ -102,50 +106,78 @@ class Policies:
     evict: Policy
 
 
+@dataclass(frozen=True)
+class OwnPolicies:
+    """A trigger and an eviction of which one at least is a user's function, and the columns it sees."""
+
+    trigger: Policy | Own
+    evict: Policy | Own
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, repr=False)
 class PolicyWindow(PositionWindow):
     """What eviction has left, at each record that triggers."""
 
-    trigger: Policy
-    evict: Policy
+    trigger: Policy | Own
+    evict: Policy | Own
+    columns: tuple[str, ...]
     kind = "policy_window"
     context = "forward context aware"
 
-    def resolved(self, clock: Clock) -> Policies:
+    def _each(self) -> tuple[Policy | Own, Policy | Own]:
+        return self.trigger, self.evict
+
+    def resolved(self, clock: Clock) -> Policies | OwnPolicies:
         """Return both in ticks."""
-        return Policies(self.trigger.ticks(clock), self.evict.ticks(clock))
+        trigger, evict = (p.ticks(clock) if isinstance(p, Policy) else p for p in self._each())
+        if isinstance(trigger, Policy) and isinstance(evict, Policy):
+            return Policies(trigger, evict)
+        names = tuple(dict.fromkeys(name for name, _ in self.inputs()))
+        return OwnPolicies(trigger, evict, names)
 
     def inputs(self) -> Inputs:
         """Return the columns that they look at."""
-        return (*self.trigger.inputs(), *self.evict.inputs())
+        seen = [use for p in self._each() if isinstance(p, Policy) for use in p.inputs()]
+        return (*((name, "any") for name in self.columns), *seen)
 
     def parameters(self) -> dict[str, Any]:
-        """Return trigger and eviction."""
-        return {"trigger": self.trigger.plain(), "evict": self.evict.plain()}
+        """Return trigger, eviction and columns."""
+        trigger, evict = (p.plain() if isinstance(p, Policy) else p for p in self._each())
+        return {"trigger": trigger, "evict": evict, "columns": self.columns}
 
     def __repr__(self) -> str:
-        return f"policy_window(trigger={self.trigger!r}, evict={self.evict!r})"
+        names = [repr(p) if isinstance(p, Policy) else getattr(p, "__name__", repr(p)) for p in self._each()]
+        columns = f", columns={list(self.columns)!r}" if self.columns else ""
+        return f"policy_window(trigger={names[0]}, evict={names[1]}{columns})"
 
 
-def policy_window(trigger: Any, evict: Any) -> Window:
+def policy_window(trigger: Any, evict: Any, columns: Sequence[str] = ()) -> Window:
     """At each record that triggers, what eviction has left of the records up to it.
 
     Each record of a key is taken in, then the oldest ones are let go of, then the trigger is asked: in
-    canonical order, once nothing can come before it. Policies are in `muntin.policies`.
+    canonical order, once nothing can come before it. Policies are in `muntin.policies`. Functions of one's
+    own get the list of records held, as named tuples of the time `t` and of `columns`: `evict(held)` returns
+    how many of the oldest go, `trigger(held)` whether the rest comes out.
 
     >>> import muntin as mt
     >>> policy_window(trigger=mt.policies.every(10), evict=mt.policies.within("1m"))
     policy_window(trigger=every(10), evict=within('1m'))
     """
-    return PolicyWindow(_policy(trigger, "trigger", TRIGGERS), _policy(evict, "evict", EVICTIONS))
+    return PolicyWindow(
+        _policy(trigger, "trigger", TRIGGERS), _policy(evict, "evict", EVICTIONS), field_names(columns)
+    )
 
 
-def _policy(value: Any, what: str, names: tuple[str, ...]) -> Policy:
+def _policy(value: Any, what: str, names: tuple[str, ...]) -> Policy | Own:
+    if callable(value) and not isinstance(value, Policy):
+        own: Own = value
+        return own
     if isinstance(value, (tuple, list)) and value and value[0] in MAKERS:  # as a snapshot has it
         value = MAKERS[value[0]](*value[1:])
     if not isinstance(value, Policy) or value.name not in names:
         allowed = ", ".join(f"mt.policies.{name}" for name in names)
-        raise TypeError(f"{what} is one of {allowed}, not {value!r}.")
+        raise TypeError(f"{what} is one of {allowed}, or a function of one's own, not {value!r}.")
     return value
 
 
