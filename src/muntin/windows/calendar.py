@@ -57,7 +57,7 @@ class CalendarGrid:
         self._numbers: Places = np.empty(0, np.int64)
         self._starts: Places = np.empty(0, np.int64)
         self._days: set[int] = set()  # of UTC, near which all is known
-        self._first, self._last = (self._second(datetime.date(year, 1, 1)) * per_second for year in (3, 9997))
+        self._first, self._last = (self._second(datetime.date(year, 1, 1)) * per_second for year in (5, 9995))
 
     def __eq__(self, other: object) -> bool:
         mine = (self.unit, self.zone, self.per_second)
@@ -74,7 +74,7 @@ class CalendarGrid:
     def check(self, low: int, high: int) -> None:
         """Refuse times that the calendar does not reach."""
         if low < self._first or high >= self._last:
-            raise ValueError("calendar windows are for times from the year 3 to the year 9996.")
+            raise ValueError("calendar windows are for times from the year 5 to the year 9994.")
 
     def _learn(self, numbers: Places) -> None:
         """Look up where windows start."""
