@@ -20,7 +20,7 @@ from muntin.windows.durations import Clock
 from muntin.windows.grid import Cumulate, Grid, Sliding, Tumbling, end
 
 Places = NDArray[np.int64]
-_INTEGERS = Clock(None)
+INTEGERS = Clock(None)
 
 
 class UnsupportedWorkload(Exception):
@@ -155,11 +155,11 @@ class Workload:
         if isinstance(window, Marked):
             return self._marked(np.asarray(window.begins, np.int64), np.asarray(window.ends, np.int64))
         if window.family == "session":
-            return self._sessions(window.resolved(_INTEGERS))
+            return self._sessions(window.resolved(INTEGERS))
         if window.family == "count":
-            return self._counts(window.resolved(_INTEGERS), partial=query.emit_partial)
+            return self._counts(window.resolved(INTEGERS), partial=query.emit_partial)
         if isinstance(window, (Tumbling, Sliding, Cumulate)):
-            return self._grid(window.resolved(_INTEGERS))
+            return self._grid(window.resolved(INTEGERS))
         raise UnsupportedWorkload(f"techniques know no {window.kind} windows.")
 
     def _grid(self, grid: Grid) -> list[Places]:
