@@ -99,7 +99,7 @@ class Workload:
         self.names = [query.name or f"q{place}" for place, query in enumerate(listed)]
         self.stream = stream
         self.table = intake.as_arrow(stream.batch)
-        times = intake.read_times(self.table.column(stream.time), stream.time)
+        times = intake.read_times(self._whole(stream.time), stream.time)
         self.arrival: Places = np.argsort(times, kind="stable")  # arrival[rank]
         self.times: Places = times[self.arrival]
         self.in_order = bool((self.arrival[1:] > self.arrival[:-1]).all())
@@ -121,9 +121,12 @@ class Workload:
 
     def column(self, name: str) -> pa.Array:
         """Return a column in canonical order."""
-        column = self.table.column(name)
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = self._whole(name)
         return array if self.in_order else array.take(pa.array(self.arrival))
+
+    def _whole(self, name: str) -> pa.Array:
+        column = self.table.column(name)
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
     def complete(self, arrivals: int) -> int:
         """Return how many records, from the oldest on, have arrived for sure after so many arrivals."""
