@@ -145,18 +145,22 @@ def short(number: int) -> str:
 def combine_table(title: str, runs: Runs, note: str) -> tuple[str, bool]:
     """Return the store combines of all runs, and whether limits hold."""
     names = list(next(iter(runs.values())))
-    rows, held = [], True
-    for size, by_name in runs.items():
-        store = {name: run.counts.store for name, run in by_name.items()}
-        cells = [short(store[name]) for name in names]
-        of_pairs = store["Cutty"] / store["Pairs+"] if "Pairs+" in store else None
-        times = store["RA"] / store["Cutty"] if store["Cutty"] else float("inf")
-        holds = (of_pairs is None or of_pairs <= MOST_OF_PAIRS) and times >= LEAST_TIMES.get(size, 0)
-        held &= holds
-        ratios = [f"{times:,.0f}", *([] if of_pairs is None else [f"{of_pairs:.2f}"])]
-        rows.append([str(size), *cells, *ratios, verdict(holds)])
-    headings = ["queries", *names, "RA/Cutty", *(["Cutty/Pairs+"] if "Pairs+" in names else []), ""]
-    return show(title, headings, rows, note), held
+    rows = [[name, *(short(by_name[name].counts.store) for by_name in runs.values())] for name in names]
+    times = [ratio(by_name, "RA", "Cutty") for by_name in runs.values()]
+    rows.append(["RA / Cutty", *(f"{x:,.0f}" for x in times)])
+    holds = [x >= LEAST_TIMES.get(size, 0) for size, x in zip(runs, times, strict=True)]
+    if "Pairs+" in names:
+        of_pairs = [ratio(by_name, "Cutty", "Pairs+") for by_name in runs.values()]
+        rows.append(["Cutty / Pairs+", *(f"{x:.2f}" for x in of_pairs)])
+        holds = [held and x <= MOST_OF_PAIRS for held, x in zip(holds, of_pairs, strict=True)]
+    rows.append(["limits", *map(verdict, holds)])
+    return show(title, ["queries", *map(str, runs)], rows, note), all(holds)
+
+
+def ratio(by_name: Mapping[str, Run], one: str, other: str) -> float:
+    """Return how many times the store combines of another technique one takes."""
+    combines = by_name[other].counts.store
+    return by_name[one].counts.store / combines if combines else float("inf")
 
 
 def other_table(title: str, runs: Runs, of: Callable[[Run], str]) -> str:

@@ -222,6 +222,18 @@ def test_windows_that_are_folded_by_themselves_take_a_combine_per_record_and_win
     assert counted(TupleBuckets(), window, size).records == max(copies)
 
 
+def test_buckets_of_sessions_are_merged_when_a_record_connects_them() -> None:
+    #   0     6        one bucket each; 3 joins the first, and with it the second: 1 + 1 combines
+    late = Stream({"ts": [0, 6, 3, 20], "v": [1.0, 2.0, 4.0, 8.0]}, delay=3)
+    query = total(mt.session(3))
+    aggregates, tuples = AggregateBuckets(), TupleBuckets()
+    for technique in (aggregates, tuples):
+        rows = technique.run(query, late)
+        assert [(row.start, row.end, row.values["total"]) for row in rows] == [(0, 9, 7.0), (20, 23, 8.0)]
+    assert (aggregates.counts.update, aggregates.counts.partials) == (2, 2)
+    assert (tuples.counts.merge, tuples.counts.records) == (2, 3)
+
+
 def test_a_buffer_per_query_holds_the_records_of_each() -> None:
     queries = [total(mt.count_tumbling(50), "a"), total(mt.count_tumbling(20), "b")]
     naive, shared = Naive(), TupleBuffer()

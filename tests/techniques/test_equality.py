@@ -162,7 +162,7 @@ SLIDING, SESSION = mt.sliding(4, every=2), mt.session(2)
         (PairsPlus(), [SLIDING], DISORDERED, "PairsPlus needs records in order"),
         (Cutty(), [SLIDING], DISORDERED, "Cutty needs records in order"),
         (ReactiveAggregator(), [SLIDING], DISORDERED, "ReactiveAggregator needs records in order"),
-        (TupleBuckets(), [SESSION], DISORDERED, "does not know the session"),
+        (TupleBuckets(), [mt.count_sliding(3, 1)], DISORDERED, "does not know the count_sliding"),
         (AggregateBuckets(), [mt.count_tumbling(2)], DISORDERED, "does not know the count_tumbling"),
         (Slicing(keep_records=True), [SLIDING], DISORDERED, "here records are not kept. Edges are known"),
         (Slicing(), [mt.count_tumbling(2)], DISORDERED, "here records are kept"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
+
+from muntin.slicing.compiled import Compiled
 
 # Plain functions over arrays: they are compiled on first use and kept on disk.
 
@@ -537,49 +538,25 @@ def prefixes_to_make(
     return count
 
 
-_PLAIN = {
-    function.__name__: function
-    for function in (
-        disordered,
-        survey,
-        watermarks,
-        look_up,
-        bounds,
-        cut_alone,
-        cut_dense,
-        cut_sparse,
-        place,
-        list_edges,
-        list_windows,
-        order_by_end,
-        follow,
-        find_cells,
-        find_runs,
-        number_keys,
-        group,
-        windows_of_cells,
-        prefixes_to_make,
-    )
-}
-
-
-@cache
-def _code() -> Any:
-    from muntin.kernels import modules
-
-    return modules.functions("loops", _PLAIN)
-
-
-_ready: dict[str, Any] = {}
-
-
-def run(name: str, *arguments: Any) -> Any:
-    """Call a loop of this module, compiled."""
-    loop = _ready.get(name)
-    if loop is None:
-        import numba
-
-        type_of: Any = numba.typeof
-        loop = _code().function(name, tuple(type_of(argument) for argument in arguments))
-        _ready[name] = loop
-    return loop(*arguments)
+run = Compiled(
+    "loops",
+    disordered,
+    survey,
+    watermarks,
+    look_up,
+    bounds,
+    cut_alone,
+    cut_dense,
+    cut_sparse,
+    place,
+    list_edges,
+    list_windows,
+    order_by_end,
+    follow,
+    find_cells,
+    find_runs,
+    number_keys,
+    group,
+    windows_of_cells,
+    prefixes_to_make,
+)

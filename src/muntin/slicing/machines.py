@@ -6,10 +6,11 @@ position i + base[r]. Where a window begins or ends, `marks` is set. They return
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
+
+from muntin.slicing.compiled import Compiled
 
 
 def state_runs(
@@ -385,42 +386,18 @@ def locate(cell_codes: Any, cell_starts: Any, codes: Any, starts: Any, out: Any)
         j = low
 
 
-_PLAIN = {
-    function.__name__: function
-    for function in (
-        state_runs,
-        flag_runs,
-        parted_runs,
-        delta_runs,
-        delta_runs_exact,
-        stretches,
-        step_ends,
-        first_not_before,
-        equal_times,
-        policy_runs,
-        place,
-        locate,
-    )
-}
-
-
-@cache
-def _code() -> Any:
-    from muntin.kernels import modules
-
-    return modules.functions("machines", _PLAIN)
-
-
-_ready: dict[str, Any] = {}
-
-
-def run(name: str, *arguments: Any) -> Any:
-    """Call a loop of this module, compiled; arguments of a loop are always of the same types."""
-    loop = _ready.get(name)
-    if loop is None:
-        import numba
-
-        type_of: Any = numba.typeof
-        loop = _code().function(name, tuple(type_of(argument) for argument in arguments))
-        _ready[name] = loop
-    return loop(*arguments)
+run = Compiled(
+    "machines",
+    state_runs,
+    flag_runs,
+    parted_runs,
+    delta_runs,
+    delta_runs_exact,
+    stretches,
+    step_ends,
+    first_not_before,
+    equal_times,
+    policy_runs,
+    place,
+    locate,
+)

@@ -5,8 +5,8 @@
 | Naive | any | any | one per window that holds it | the records of each query |
 | TupleBuffer | any | any | one per window that holds it | the records, once |
 | AggregateTree | any | any | log2 of the records held | records, and a tree over them |
-| AggregateBuckets | any | any; out of order grids | one per window that holds it | a partial per window |
-| TupleBuckets | any | any; out of order grids | one per window that holds it | the records of each window |
+| AggregateBuckets | any | any; out of order no counts | one per window that holds it | a partial per window |
+| TupleBuckets | any | any; out of order no counts | one per window that holds it | records, per window |
 | Panes | in order | one periodic query | one, and one per pane and window | a partial per pane |
 | Pairs | in order | periodic | one, and one per slice and window | a partial per slice |
 | PairsPlus | in order | periodic | one, and log2 of the slices per slice and window | a tree over slices |

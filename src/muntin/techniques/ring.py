@@ -104,7 +104,7 @@ class Ring:
         self._shrink()
 
     def _shrink(self) -> None:
-        while self.capacity > 1 and 4 * (self._ends[1] - self._ends[0]) < self.capacity:
+        while 0 < 4 * (self._ends[1] - self._ends[0]) < self.capacity:
             self._arrange(self.capacity // 2)
 
     def follow(self, course: Course, *, eager: bool) -> tuple[list[State], Taken]:

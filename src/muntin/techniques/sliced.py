@@ -17,7 +17,7 @@ from muntin.techniques.base import Counts, Technique, row
 from muntin.techniques.partials import Partials, State
 from muntin.techniques.ring import Course, Ring, Taken
 from muntin.techniques.stores import EagerStore, LazyStore, Store
-from muntin.techniques.stream import _INTEGERS, Places, Row, UnsupportedWorkload, Workload
+from muntin.techniques.stream import INTEGERS, Places, Row, UnsupportedWorkload, Workload
 
 StoreName = Literal["lazy", "eager"]
 _MANY = 4096  # records: for fewer, compiling would take longer
@@ -153,7 +153,7 @@ class Panes(_Periodic):
     def cuts(self, workload: Workload) -> Places:
         """Return where panes begin that have records."""
         (query,) = workload.queries
-        grid = query.window.resolved(_INTEGERS)
+        grid = query.window.resolved(INTEGERS)
         size = math.gcd(grid.length, grid.pitch)
         along = np.arange(len(workload)) if query.window.family == "count" else workload.times
         pane = (along - grid.offset) // size

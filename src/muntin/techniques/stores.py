@@ -51,9 +51,9 @@ class EagerStore:
 
     The root is at 1, the children of node v at 2v and 2v + 1. Each append combines all ancestors of its leaf,
     from those children that have leaves within the ring. Removals change no node: a window is made up of
-    nodes that hold none but leaves of its own. A full ring is doubled, and one that
-    is used to less than a quarter is halved and combined anew; at a third, as in the paper, a window that
-    slides by half of its range could do both again and again.
+    nodes that hold none but leaves of its own. A full ring is doubled, and one that is used to less than a
+    quarter is halved and combined anew; at a third, as in the paper, a window that slides by half of its
+    range could do both again and again. An empty one stays as it is, to be filled again.
     """
 
     def __init__(self, partials: Partials) -> None:
@@ -183,7 +183,7 @@ class EagerStore:
     def remove_up_to(self, number: int) -> None:
         """Free the partials before this one: no node has to change."""
         self.first = max(self.first, min(number, self.end))
-        while self.capacity > 1 and 4 * (self.end - self.first) < self.capacity:
+        while 0 < 4 * (self.end - self.first) < self.capacity:
             self._arrange(self.capacity // 2)
 
 

@@ -20,7 +20,7 @@ from muntin.windows.durations import Clock
 from muntin.windows.grid import Cumulate, Grid, Sliding, Tumbling, end
 
 Places = NDArray[np.int64]
-_INTEGERS = Clock(None)
+INTEGERS = Clock(None)
 
 
 class UnsupportedWorkload(Exception):
@@ -99,7 +99,7 @@ class Workload:
         self.names = [query.name or f"q{place}" for place, query in enumerate(listed)]
         self.stream = stream
         self.table = intake.as_arrow(stream.batch)
-        times = intake.read_times(self.table.column(stream.time), stream.time)
+        times = intake.read_times(self._whole(stream.time), stream.time)
         self.arrival: Places = np.argsort(times, kind="stable")  # arrival[rank]
         self.times: Places = times[self.arrival]
         self.in_order = bool((self.arrival[1:] > self.arrival[:-1]).all())
@@ -121,9 +121,12 @@ class Workload:
 
     def column(self, name: str) -> pa.Array:
         """Return a column in canonical order."""
-        column = self.table.column(name)
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = self._whole(name)
         return array if self.in_order else array.take(pa.array(self.arrival))
+
+    def _whole(self, name: str) -> pa.Array:
+        column = self.table.column(name)
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
     def complete(self, arrivals: int) -> int:
         """Return how many records, from the oldest on, have arrived for sure after so many arrivals."""
@@ -155,11 +158,11 @@ class Workload:
         if isinstance(window, Marked):
             return self._marked(np.asarray(window.begins, np.int64), np.asarray(window.ends, np.int64))
         if window.family == "session":
-            return self._sessions(window.resolved(_INTEGERS))
+            return self._sessions(window.resolved(INTEGERS))
         if window.family == "count":
-            return self._counts(window.resolved(_INTEGERS), partial=query.emit_partial)
+            return self._counts(window.resolved(INTEGERS), partial=query.emit_partial)
         if isinstance(window, (Tumbling, Sliding, Cumulate)):
-            return self._grid(window.resolved(_INTEGERS))
+            return self._grid(window.resolved(INTEGERS))
         raise UnsupportedWorkload(f"techniques know no {window.kind} windows.")
 
     def _grid(self, grid: Grid) -> list[Places]:

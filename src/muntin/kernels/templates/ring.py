@@ -249,5 +249,5 @@ def sliced(columns, valid, edges, is_cut, upto, needed, begins, eager, nodes, ro
         at[3] = upto[e]
         ends[0] = max(ends[0], min(needed[e], ends[1]))
         at[0] += 1
-        if room > 1 and 4 * (ends[1] - ends[0]) < room:
+        if 0 < 4 * (ends[1] - ends[0]) < room:
             return
