@@ -94,7 +94,7 @@ def test_workers_and_executors_that_are_killed_are_replaced(
 
 
 def kill_one(driver: Driver, find: Callable[[int], list[int]], rng: random.Random) -> bool:
-    """Kill one of the processes of a driver that are looked for, as soon as there is one; False: none came."""
+    """Kill one of the processes of a driver that are looked for as soon as there is one; False: none came."""
     while driver.poll() is None:
         found = find(driver.pid)
         if found:
