@@ -74,10 +74,15 @@ class Discretizer:
         return count
 
 
-@lru_cache(maxsize=256)
 def discretizer(function: Function, state: Any, names: tuple[str, ...], kinds: Kinds) -> Discretizer:
     """Return the loop of a function over records with these columns; raises if it cannot be compiled."""
-    fields = _fields(state)
+    return _discretizer(function, _fields(state), names, kinds)
+
+
+@lru_cache(maxsize=256)
+def _discretizer(
+    function: Function, fields: tuple[str, ...], names: tuple[str, ...], kinds: Kinds
+) -> Discretizer:
     for _ in range(3):
         text, objects = _text(function, names, fields)
         wider = _returned(text, objects, fields, kinds)

@@ -58,7 +58,7 @@ class AwareLister(Lister):
         window, ended = self.rule.window, []
         for r, k in enumerate(batch.codes.tolist()):
             windows, state = self.keyed["edges"][k]
-            edges = Edges(windows, state)
+            edges = Edges(windows, state, self.rule.memory)
             for i in range(int(batch.bounds[r]), int(batch.bounds[r + 1])):
                 ended += [(k, start, end) for start, end in edges.pass_time(rows[i].t)]
                 try:

@@ -101,7 +101,12 @@ class PolicyLister(Lister):
         values = np.zeros(count)
         if evict.name == "delta":
             usable = columns.usable(evict.column, count).view(bool)
-            values = np.where(usable, columns.read(evict.column).data, np.nan)
+            data = columns.read(evict.column).data
+            if data.dtype == np.int64 and len(data) and max(int(data.max()), -int(data.min())) > 2**53:
+                raise ValueError(
+                    f"{evict!r} compares integers up to 2^53, and {evict.column!r} holds a larger one."
+                )
+            values = np.where(usable, data, np.nan)
         return Values((triggers, evictions, frozen(values)), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
@@ -120,13 +125,18 @@ class PolicyLister(Lister):
             "policy_runs",
             *(every["code"], every["position"], every["time"], every["value"].view(np.float64)),
             *(order >= before, *flags, trigger.amount if trigger.name == "every" else 0),
-            *(EVICTIONS.index(evict.name), float(evict.amount or 0), kept, out),
+            *(EVICTIONS.index(evict.name), *self._amounts(), kept, out),
         )
         self.opened = {name: column[kept] for name, column in every.items()}
         if not count:
             return None
         code, begin, end = out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy()
         return Found(code, begin, end, numbered(code, self.keyed["number"]))
+
+    def _amounts(self) -> tuple[int, float]:
+        """Return how many records or ticks are kept, or how far values may lie apart."""
+        evict = self.rule.evict
+        return (0, float(evict.amount)) if evict.name == "delta" else (int(evict.amount or 0), 0.0)
 
     def rest(self, seen: Places) -> Found | None:
         """Return nothing: what is held at the end has not triggered."""

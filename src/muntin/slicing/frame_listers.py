@@ -58,6 +58,8 @@ def _holds(array: pa.Array, column: intake.Column, op: str, bound: Any) -> Flags
     data = column.data
     if column.kind == "i8" and isinstance(bound, float):
         held = _compare_whole(data, op, bound)
+    elif column.kind == "f8" and isinstance(bound, int):
+        held = _compare_floats(data, op, bound)
     else:
         held = _COMPARE[op](data, bound)
     if column.kind == "f8" and op == "!=":  # elsewhere, NaN compares as false
@@ -76,6 +78,18 @@ def _compare_whole(data: NDArray[np.int64], op: str, bound: float) -> Any:
     if op in ("==", "!="):
         return np.full(len(data), op == "!=")
     return _COMPARE[op](data, math.floor(bound) if op in (">", "<=") else math.ceil(bound))
+
+
+def _compare_floats(data: NDArray[np.float64], op: str, bound: int) -> Any:
+    """Compare floats with an integer as exact numbers."""
+    near = float(bound) if abs(bound) < 2**1023 else math.copysign(math.inf, bound)
+    if near == bound:
+        return _COMPARE[op](data, near)
+    if op in ("==", "!="):
+        return np.full(len(data), op == "!=")
+    above = near > bound  # no float lies between both
+    larger, smaller = (">=", "<") if above else (">", "<=")
+    return _COMPARE[larger if op in (">", ">=") else smaller](data, near)
 
 
 class DeltaLister(RunLister):
@@ -183,6 +197,12 @@ class AggregateLister(RunLister):
         super().__init__(rule, number, late=late)
         self.aggregate: Aggregate = rule.aggregate
         self.kernel = None if kinds is None else _kernel(self.aggregate, kinds)
+        if (
+            self.kernel is not None
+            and self.kernel.result == "i8"
+            and not -(2**63) <= rule.reaches <= 2**63 - 1
+        ):
+            self.kernel = None  # no 64-bit integer tells apart what lies beyond
         floats = not self.aggregate.columns or kinds == ("f8",)
         # Only a user's own functions may fail, and integers that add up to too much.
         self.may_raise = self.kernel is None or not isinstance(self.aggregate, BuiltIn) or not floats
@@ -192,7 +212,7 @@ class AggregateLister(RunLister):
         else:
             self.keyed["state"] = self.kernel.layout.allocate(1)
             whole = self.kernel.result == "i8"
-            self._bound = _whole_bound(rule.reaches) if whole else float(rule.reaches)
+            self._bound = math.ceil(rule.reaches) if whole else float(rule.reaches)
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys."""
@@ -266,10 +286,3 @@ def _kernel(aggregate: Aggregate, kinds: tuple[str, ...]) -> Any:
         return instantiate("frames", aggregate.algebra(kinds), kinds, nullable=True, empty=aggregate.empty)
     except NotCompilableError:
         return None
-
-
-def _whole_bound(reaches: float) -> int:
-    """Return the least integer that reaches a bound."""
-    if math.isinf(reaches):
-        return 2**63 - 1 if reaches > 0 else -(2**63)
-    return max(-(2**63), min(2**63 - 1, math.ceil(reaches)))

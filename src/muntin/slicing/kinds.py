@@ -84,7 +84,12 @@ def numeric_kinds(columns: Iterable[str], types: Types) -> tuple[str, ...] | Non
 
 _USES: dict[str, tuple[str, Any]] = {
     "flag": ("booleans", pa.types.is_boolean),
-    "number": ("numbers", lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind)),
+    "number": (
+        "floats, or integers other than uint64,",
+        lambda kind: (
+            (pa.types.is_integer(kind) and not pa.types.is_uint64(kind)) or pa.types.is_floating(kind)
+        ),
+    ),
     "measure": (
         "whole or finite numbers",
         lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind),

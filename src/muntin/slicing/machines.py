@@ -214,7 +214,7 @@ def stretches(
         for i in range(bounds[r], bounds[r + 1]):
             t = times[i]
             if t >= step:
-                if begin >= 0 and step > -4611686018427387904 and step - landmarks[k] <= length:
+                if begin >= 0 and step > -4611686018427387904 and step <= landmarks[k] + length:
                     out[0, count] = k
                     out[1, count] = begin
                     out[2, count] = i + base[r]
@@ -289,6 +289,7 @@ def policy_runs(
     evictions: Any,
     trigger_every: int,
     evict: int,
+    least: int,
     amount: float,
     kept: Any,
     out: Any,
@@ -296,7 +297,7 @@ def policy_runs(
     """Write what eviction has left at each new record that triggers; mark the records that stay.
 
     Records lie by key and position, those that are held before new ones. trigger_every: 0 for flags. evict: 0
-    all but so many, 1 by time, 2 by value, 3 at flags.
+    all but `least`, 1 by time, 2 by value, 3 at flags.
     """
     count = 0
     h = 0
@@ -308,9 +309,9 @@ def policy_runs(
         if not new[i]:
             continue
         if evict == 0:
-            h = max(h, i + 1 - int(amount))
+            h = max(h, i + 1 - least)
         elif evict == 1:
-            while times[h] <= times[i] - int(amount):
+            while times[h] <= times[i] - least:
                 h += 1
         elif evict == 2:
             x = values[i]

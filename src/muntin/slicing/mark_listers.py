@@ -169,7 +169,7 @@ class GrowingLister(Lister):
         begin = self.keyed["begin"][code]
         held = begin >= 0
         if self.rule.length is not None:
-            held &= stop - self.keyed["landmark"][code] <= self.rule.length
+            held &= stop <= self.keyed["landmark"][code] + self.rule.length
         return Found(code, begin, last, None, None, stop).take(held)
 
     def rest(self, seen: Places) -> Found | None:

@@ -60,7 +60,7 @@ class UserLister(QueueLister):
         """Return the columns that the function sees: numbers as long as it is compiled."""
         read = [columns.read(name) for name in self.rule.columns]
         if self.kernel is not None and any(c.kind is None or c.valid is not None for c in read):
-            self._leave_kernel()
+            self.leave_kernel()
         if self.kernel is not None:
             return Values(tuple(frozen(column.data) for column in read), None, count, ())
         lists = [columns[name].to_pylist() for name in self.rule.columns]
@@ -69,8 +69,10 @@ class UserLister(QueueLister):
             column[:] = values
         return Values(tuple(objects), None, count, ())
 
-    def _leave_kernel(self) -> None:
+    def leave_kernel(self) -> None:
         """Go on in Python, which knows nulls."""
+        if self.kernel is None:
+            return
         held = self.keyed["state"]
         states = np.empty(len(held), object)
         for k in range(len(held)):

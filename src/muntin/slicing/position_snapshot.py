@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from muntin.slicing.fields import FieldPartials
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.listers import Lister
+from muntin.slicing.own_listers import UserLister
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.tabled import (
     dump_log,
@@ -70,6 +71,8 @@ def load_positions(
     settled.reserve(len(settled.seen))
     for number, lister in settled.listers.items():
         table = tables[f"lister {number}"]
+        if isinstance(lister, UserLister) and pa.types.is_string(table.schema.field("state.0").type):
+            lister.leave_kernel()  # as the one that was written had
         for name, held in lister.keyed.items():
             for k, column in enumerate(_flat(held)):
                 column[: table.num_rows] = load_column(table, f"{name}.{k}")

@@ -8,7 +8,7 @@ from muntin.operator import WindowOperator
 from muntin.slicing.workload import characteristics, decide, together
 from muntin.techniques.base import Counts, Technique
 from muntin.techniques.partials import Partials
-from muntin.techniques.sliced import StoreName
+from muntin.techniques.sliced import StoreName, checked
 from muntin.techniques.stream import Marked, Row, UnsupportedWorkload, Workload
 
 _BATCH = 4096  # records: how often it is looked at
@@ -23,9 +23,7 @@ class Slicing(Technique):
     """
 
     def __init__(self, store: StoreName = "lazy", *, keep_records: bool = False) -> None:
-        if store not in ("lazy", "eager"):
-            raise ValueError(f"store is 'lazy' or 'eager', not {store!r}.")
-        self.store = store
+        self.store = checked(store)
         self.keep_records = keep_records
 
     def check(self, workload: Workload) -> None:

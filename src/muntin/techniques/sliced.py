@@ -23,6 +23,13 @@ StoreName = Literal["lazy", "eager"]
 _MANY = 4096  # records: for fewer, compiling would take longer
 
 
+def checked(store: StoreName) -> StoreName:
+    """Return a store's name; refuse others."""
+    if store not in ("lazy", "eager"):
+        raise ValueError(f"store is 'lazy' or 'eager', not {store!r}.")
+    return store
+
+
 class _Sliced(Technique):
     """What they share."""
 
@@ -90,9 +97,7 @@ class Cutty(_Sliced):
     """
 
     def __init__(self, store: StoreName = "eager") -> None:
-        if store not in ("lazy", "eager"):
-            raise ValueError(f"store is 'lazy' or 'eager', not {store!r}.")
-        self.store = store
+        self.store = checked(store)
 
     def check(self, workload: Workload) -> None:
         """Ask for records in order."""
@@ -142,7 +147,7 @@ class Panes(_Periodic):
     """
 
     def __init__(self, store: StoreName = "lazy") -> None:
-        self.store = store
+        self.store = checked(store)
 
     def check(self, workload: Workload) -> None:
         """Ask for one periodic query."""

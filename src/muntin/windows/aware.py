@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from muntin.windows.base import Inputs, PositionWindow
+from muntin.windows.base import Inputs, PositionWindow, field_names
 from muntin.windows.durations import LIMIT, Clock, Duration
 
 Bounds = tuple[int, int]
@@ -16,14 +16,18 @@ Bounds = tuple[int, int]
 class Edges:
     """The open windows of one key, and what a user wants to remember of it in `state`."""
 
-    def __init__(self, windows: Sequence[Bounds], state: Any) -> None:
+    def __init__(self, windows: Sequence[Bounds], state: Any, memory: int | None = None) -> None:
         self.state = state
         self._windows = list(windows)
         self._passed = -LIMIT
+        self._memory = memory
+        self._least = -LIMIT  # records before this may be gone
 
     def pass_time(self, t: int) -> list[Bounds]:
         """Let time pass up to a record; return the windows that have ended."""
         self._passed = t
+        if self._memory is not None:
+            self._least = min([t - self._memory, *(start for start, _ in self._windows)])
         ended = [window for window in self._windows if window[1] <= t]
         if ended:
             self._windows = [window for window in self._windows if window[1] > t]
@@ -36,6 +40,11 @@ class Edges:
 
     def add(self, start: int, end: int) -> None:
         """Add a window; it may start among records that are already there."""
+        for bound in (start, end):
+            if type(bound) is not int or not -LIMIT < bound < LIMIT:
+                raise TypeError(f"the bounds of a window are integers within 2^62 of zero, not {bound!r}")
+        if start < self._least:
+            raise ValueError(f"records are kept for the memory of {self._memory}: none can start at {start}")
         if not start < end:
             raise ValueError(f"a window starts before it ends, not at {start} to end at {end}")
         if end <= self._passed:
@@ -104,7 +113,7 @@ class ContextAwareWindow(PositionWindow):
 
     def inputs(self) -> Inputs:
         """Return the columns that records have."""
-        return tuple((name, "any") for name in self.columns)
+        return tuple((name, "any") for name in field_names(self.columns, with_time=True))
 
     def parameters(self) -> dict[str, Any]:
         """Return what users wrote: snapshots need it again."""

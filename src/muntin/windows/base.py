@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -80,13 +81,17 @@ def column_name(value: Any, what: str) -> str:
     return value
 
 
-def field_names(columns: Any) -> tuple[str, ...]:
-    """Return the columns that a user's function sees as the fields of a named tuple."""
+def field_names(columns: Any, *, with_time: bool = False) -> tuple[str, ...]:
+    """Return the columns that a user's function sees as the fields of a named tuple, perhaps beside `t`."""
     if isinstance(columns, str):
         raise TypeError(f"columns is a list of names, as in columns=[{columns!r}].")
     names = tuple(column_name(name, "each of columns") for name in columns)
-    if any(not name.isidentifier() or name.startswith("_") for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"columns become the fields of a named tuple, which {list(names)!r} cannot be.")
+    named = all(n.isidentifier() and not n.startswith("_") and not keyword.iskeyword(n) for n in names)
+    if not named or len(set(names)) < len(names) or (with_time and "t" in names):
+        beside = ", beside the time `t`" if with_time else ""
+        raise ValueError(
+            f"columns become the fields of a named tuple{beside}, which {list(names)!r} cannot be."
+        )
     return names
 
 

@@ -57,7 +57,8 @@ class CalendarGrid:
         self._numbers: Places = np.empty(0, np.int64)
         self._starts: Places = np.empty(0, np.int64)
         self._days: set[int] = set()  # of UTC, near which all is known
-        self._first, self._last = (self._second(datetime.date(year, 1, 1)) * per_second for year in (5, 9995))
+        first, last = (self._second(datetime.date(year, 1, 1)) * per_second for year in (5, 9995))
+        self._first, self._last = max(first, 1 - LIMIT), min(last, LIMIT)  # nanoseconds reach less far
 
     def __eq__(self, other: object) -> bool:
         mine = (self.unit, self.zone, self.per_second)

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from muntin.algebra.aggregate import Aggregate
 from muntin.windows.base import Inputs, PositionWindow, Window, column_name
 from muntin.windows.count import record_count
@@ -96,6 +98,11 @@ class StateWindow(_Frame):
         return {"value": self.value}
 
 
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy as Python's own, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def threshold_frame(value: str, op: str, bound: Any, min_records: int = 1) -> Window:
     """Runs of records, of at least `min_records`, whose value compares with the bound as `op` says.
 
@@ -106,6 +113,7 @@ def threshold_frame(value: str, op: str, bound: Any, min_records: int = 1) -> Wi
         raise ValueError(f"op is one of {', '.join(map(repr, OPERATORS))}, not {op!r}.")
     if bound is None or bound != bound:
         raise ValueError(f"the bound is a value to compare with, not {bound!r}.")
+    bound = plain_number(bound)
     return ThresholdFrame(column_name(value, "value"), op, bound, record_count(min_records, "min_records"))
 
 
@@ -115,6 +123,7 @@ def delta_frame(value: str, by: float) -> Window:
     >>> delta_frame("pos", by=5.0)
     delta_frame('pos', by=5.0)
     """
+    by = plain_number(by)
     if isinstance(by, bool) or not isinstance(by, (int, float)) or math.isnan(by) or by < 0:
         raise ValueError(f"by is a number, zero or above, not {by!r}.")
     return DeltaFrame(column_name(value, "value"), by)
@@ -131,6 +140,7 @@ def aggregate_frame(aggregate: Aggregate, reaches: Any) -> Window:
         raise TypeError(f"aggregate_frame() takes an aggregate such as mt.sum('v'), not {aggregate!r}.")
     if not aggregate.columns and aggregate.skips_nulls:
         raise ValueError(f"{aggregate!r} does not say which column it is over.")
+    reaches = plain_number(reaches)
     if isinstance(reaches, bool) or not isinstance(reaches, (int, float)) or math.isnan(reaches):
         raise ValueError(f"reaches is a number, not {reaches!r}.")
     return AggregateFrame(aggregate, reaches)

@@ -165,7 +165,9 @@ def policy_window(trigger: Any, evict: Any, columns: Sequence[str] = ()) -> Wind
     policy_window(trigger=every(10), evict=within('1m'))
     """
     return PolicyWindow(
-        _policy(trigger, "trigger", TRIGGERS), _policy(evict, "evict", EVICTIONS), field_names(columns)
+        _policy(trigger, "trigger", TRIGGERS),
+        _policy(evict, "evict", EVICTIONS),
+        field_names(columns, with_time=True),
     )
 
 

@@ -93,7 +93,7 @@ class Landmark(PositionWindow):
 
 
 def landmark(when: str, until: str | None = None, length: Any = None, every: Any = None) -> Window:
-    """From a record where column `when` is true to the next landmark, or what ends it before.
+    """From a record where column `when` is true to the next one; with `until` or `length`, to what that says.
 
     That is a record where column `until` is true, or the time `length` after the landmark; not both. With
     `every`, windows from the landmark to each multiple of it before which the key has a record.
