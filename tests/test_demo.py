@@ -64,7 +64,7 @@ def test_the_page_stands_alone_and_has_a_picture_for_each_family(results, tmp_pa
     page = write_page(tmp_path / "demo.html", results, batches).read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     pictures = [ElementTree.fromstring(text) for text in re.findall(r"<svg.*?</svg>", page, re.S)]
-    assert len(pictures) == 9
+    assert len(pictures) == 10
     for picture in pictures:
         width, height = map(float, picture.get("viewBox").split()[2:])
         marks = [element for element in picture if element.tag.endswith(("rect", "polyline"))]
@@ -78,7 +78,7 @@ def test_the_page_stands_alone_and_has_a_picture_for_each_family(results, tmp_pa
 
 def test_a_page_of_nothing(tmp_path):
     page = write_page(tmp_path / "demo.html", {}, []).read_text()
-    assert page.count("no windows yet") == 6
+    assert page.count("no windows yet") == 7
 
 
 def test_results_are_printed(results):

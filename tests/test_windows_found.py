@@ -56,7 +56,7 @@ def test_unsigned_integers_are_refused_where_differences_are_taken() -> None:
         mt.delta_frame("d", by=2),
         mt.policy_window(mt.policies.every(1), mt.policies.delta("d", 2)),
     ):
-        with pytest.raises(TypeError, match="other than uint64, in column 'd'"):
+        with pytest.raises(TypeError, match="numbers other than uint64 in column 'd'"):
             mt.WindowOperator(window.agg(c=mt.count()), time="t").process(batch)
 
 

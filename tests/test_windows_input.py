@@ -91,7 +91,11 @@ def test_emit_empty_and_emit_partial_are_refused():
     [
         (mt.punctuation("c"), [1, 0], "needs booleans in column 'c', which holds int64"),
         (mt.landmark("c", every=5), ["x", "y"], "needs booleans in column 'c', which holds string"),
-        (mt.delta_frame("c", by=1), ["x", "y"], "needs numbers in column 'c', which holds string"),
+        (
+            mt.delta_frame("c", by=1),
+            ["x", "y"],
+            "needs numbers other than uint64 in column 'c', which holds string",
+        ),
         (mt.on("c", mt.tumbling(5)), [True, False], "needs whole or finite numbers in column 'c'"),
     ],
 )

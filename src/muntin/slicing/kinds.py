@@ -85,7 +85,7 @@ def numeric_kinds(columns: Iterable[str], types: Types) -> tuple[str, ...] | Non
 _USES: dict[str, tuple[str, Any]] = {
     "flag": ("booleans", pa.types.is_boolean),
     "number": (
-        "floats, or integers other than uint64,",
+        "numbers other than uint64",
         lambda kind: (
             (pa.types.is_integer(kind) and not pa.types.is_uint64(kind)) or pa.types.is_floating(kind)
         ),
