@@ -204,7 +204,7 @@ def stretches(
     """Write windows since the last landmark, at each end of a step with records.
 
     Flag 1 is a landmark, flag 2 ends what there is. steps[k] is the end of the step of a key's last record,
-    which is not written yet; windows end no later than `length` after their landmark.
+    which is not written yet; windows end no later than `length` after their landmark, below 0: whenever.
     """
     count = 0
     for r in range(len(codes)):
@@ -214,7 +214,8 @@ def stretches(
         for i in range(bounds[r], bounds[r + 1]):
             t = times[i]
             if t >= step:
-                if begin >= 0 and step > -4611686018427387904 and step <= landmarks[k] + length:
+                in_time = length < 0 or step <= landmarks[k] + length
+                if begin >= 0 and step > -4611686018427387904 and in_time:
                     out[0, count] = k
                     out[1, count] = begin
                     out[2, count] = i + base[r]

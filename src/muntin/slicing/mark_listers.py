@@ -153,7 +153,7 @@ class GrowingLister(Lister):
         """Read records."""
         (flags,) = batch.values[self.signal].columns
         out, keyed = room(batch), self.keyed
-        length = 2 * FAR - 1 if self.rule.length is None else self.rule.length
+        length = -1 if self.rule.length is None else self.rule.length
         told = (batch.codes, batch.bounds, batch.base, keyed["begin"], keyed["landmark"], keyed["step"])
         count = machines.run("stretches", flags, batch.times, self.rule.every, length, *told, marks, out)
         if not count:
