@@ -390,7 +390,7 @@ class WindowManager:
         slides = self.store == "sliding" or queries <= _FEW or own
         if self.store == "auto":  # where windows hardly overlap, there is little to share
             pairs = len(low) * (total // len(low)).bit_length()
-            shared = 4 * queries * store.count if slides else 8 * (store.count + 2 * pairs)
+            shared = 4 * queries * store.count if slides else 2 * (store.count + pairs)
             if total <= shared:
                 return "each"
         return "slide" if slides else "levels"
