@@ -135,9 +135,7 @@ class AwareLister(Lister):
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return the oldest record that is kept."""
         del reach, ordered
-        needed = np.full(len(seen), FAR)
-        needed[self.opened["code"][::-1]] = self.opened["position"][::-1]  # the oldest is written last
-        return needed
+        return self.oldest_held(seen)
 
 
 def _nothing(count: int) -> NDArray[Any]:

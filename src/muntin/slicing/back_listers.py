@@ -146,9 +146,7 @@ class PolicyLister(Lister):
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return the oldest record that is held."""
         del reach, ordered
-        needed = np.full(len(seen), FAR)
-        needed[self.opened["code"][::-1]] = self.opened["position"][::-1]  # the oldest is written last
-        return needed
+        return self.oldest_held(seen)
 
 
 class LatestLister(Lister):

@@ -218,6 +218,12 @@ class Lister(ABC):
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return for each key the least position that a window to come may hold; None: no limit."""
 
+    def oldest_held(self, seen: Places) -> Places:
+        """Return for each key the position of the oldest record that is held, where records are."""
+        oldest = np.full(len(seen), FAR)
+        oldest[self.opened["code"][::-1]] = self.opened["position"][::-1]  # the oldest is written last
+        return oldest
+
     @property
     def nbytes(self) -> int:
         """The bytes of its state."""
