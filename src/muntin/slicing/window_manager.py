@@ -161,10 +161,11 @@ class WindowManager:
         ranges = [(planned, first, last) for planned, first, last in ranges if first <= last]
         if not ranges:
             return found
-        regular = [r for r in ranges if one_key and not r[0].window.irregular]
-        dense = [r for r in regular if r[2] - r[1] < len(ordered) + 64]
+        dense, sparse = [], []
+        for planned, first, last in ranges:
+            some = one_key and not planned.window.irregular and last - first < len(ordered) + 64
+            (dense if some else sparse).append((planned, first, last))
         found += [listed_windows(ordered, dense)] if dense else []
-        sparse = [which for which in ranges if which not in dense]
         return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
 
     def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
