@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import math
 import time as clock_time
 import warnings
@@ -23,6 +22,7 @@ from muntin.slicing.explain import Explanation, explain
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
+from muntin.slicing.single import SingleRecords
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
 from muntin.windows.durations import LIMIT, Duration
@@ -187,6 +187,26 @@ class WindowOperator:
         table = intake.as_arrow(batch)
         if not table.num_rows:
             return self._nothing()
+        rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
+        return self._process(table) if rows is None else rows
+
+    def _process_single(self, table: pa.Table | pa.RecordBatch) -> pa.Table | None:
+        """Take in one record like those before it; None if that is not so simple."""
+        engine = self._engine
+        assert engine is not None
+        if engine.single is None or not engine.single.schema.equals(table.schema):
+            if self._tie or self._time is PROCESSING_TIME or engine.waiting:
+                return None
+            engine.single = SingleRecords(
+                engine, table.schema, self._schema.types, str(self._time), self._keys
+            )
+        rows = engine.single.process(table)
+        if rows is not None:
+            self._records_in += 1
+            engine.breathe(self._keys, 1)
+        return rows
+
+    def _process(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         stamps = None
         if self._time is PROCESSING_TIME:
             stamps = arrow.numbers(np.full(table.num_rows, self._now()), _STAMP)
@@ -202,7 +222,7 @@ class WindowOperator:
             intake.check_range(survey.low, survey.high, str(self._time))
             engine.check_span(survey.low, survey.high)
             values = engine.read_values(columns, len(times))
-            tie = _tie_values(columns[self._tie], self._tie) if self._tie else None
+            tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
             codes = self._keys.encode([columns[name] for name in self._keys.names])
             rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)
         except BaseException:
@@ -242,7 +262,7 @@ class WindowOperator:
         if self._engine is None:
             self._hold_watermark(watermark)
             return self._nothing()
-        ticks = _ticks(watermark, self._engine.tables.time_type)
+        ticks = intake.ticks_of(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
             raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
         rows = self._engine.advance(ticks, self._keys)
@@ -254,13 +274,13 @@ class WindowOperator:
         if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
             watermark = watermark.as_py()
         kind = pa.int64() if isinstance(watermark, (int, np.integer)) else pa.timestamp("ns")
-        ticks = _ticks(watermark, kind)
+        ticks = intake.ticks_of(watermark, kind)
         held = self._pending_watermark
         if held is not None and isinstance(held, (int, np.integer)) != (kind == pa.int64()):
             raise TypeError(
                 f"the watermark was {held!r} so far, which is of another kind than {watermark!r}."
             )
-        if held is not None and ticks < _ticks(held, kind):
+        if held is not None and ticks < intake.ticks_of(held, kind):
             raise ValueError(f"the watermark cannot go back from {held} to {watermark}.")
         self._pending_watermark = watermark
 
@@ -301,7 +321,7 @@ class WindowOperator:
         """Return the records that were dropped since the last call, as they came."""
         if not self._late:
             return pa.table({})
-        late = _together(self._late)
+        late = output.together(self._late)
         self._late = []
         return late
 
@@ -363,7 +383,7 @@ class WindowOperator:
             raise KeyError(f"there is no query named {name!r}; there are {', '.join(map(repr, names))}.")
         if self._engine is None:
             return pa.table({})
-        low, high = (_ticks(bound, self._engine.tables.time_type) for bound in (start, end))
+        low, high = (intake.ticks_of(bound, self._engine.tables.time_type) for bound in (start, end))
         code = None if key is None else self._code(key)
         return look_up(self._engine, name, low, high, code, self._keys)
 
@@ -482,7 +502,7 @@ class WindowOperator:
             store=self._store,
         )
         if self._pending_watermark is not None and not trial:
-            engine.watermark = _ticks(self._pending_watermark, time_type)
+            engine.watermark = intake.ticks_of(self._pending_watermark, time_type)
         return engine
 
     def _nothing(self) -> pa.Table:
@@ -505,68 +525,10 @@ def _as_queries(queries: Query | Iterable[Query]) -> list[Query]:
     return listed
 
 
-def _ticks(watermark: Any, kind: pa.DataType) -> int:
-    """Return a watermark in ticks of a time column."""
-    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
-        watermark = watermark.as_py()
-    if isinstance(watermark, bool):
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if isinstance(watermark, (int, np.integer)):
-        if pa.types.is_timestamp(kind):
-            raise TypeError(
-                f"the time column holds {kind}; give the watermark as a datetime or an Arrow scalar."
-            )
-        ticks = int(watermark)
-    elif isinstance(watermark, (datetime.datetime, np.datetime64, pa.Scalar)):
-        if not pa.types.is_timestamp(kind):
-            raise TypeError(f"the time column holds {kind}; give the watermark as a whole number.")
-        scalar = watermark if isinstance(watermark, pa.Scalar) else pa.scalar(watermark)
-        if not pa.types.is_timestamp(scalar.type) or not scalar.is_valid:
-            raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-        ticks = scalar.cast(pa.timestamp(kind.unit, scalar.type.tz), safe=False).value
-    else:
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if not -LIMIT < ticks < LIMIT:
-        raise ValueError(f"a watermark must lie within 2^62 of zero, not at {watermark!r}.")
-    return ticks
-
-
-def _together(tables: list[pa.Table]) -> pa.Table:
-    """Return tables as one; a column that nobody holds to one type comes as text where types differ."""
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowTypeError, pa.ArrowInvalid):
-        kinds: dict[str, set[str]] = {}
-        for table in tables:
-            for field in table.schema:
-                kinds.setdefault(field.name, set()).add(str(field.type))
-        mixed = {name for name, some in kinds.items() if len(some) > 1}
-        as_text = []
-        for table in tables:
-            columns = {
-                name: pa.array([None if v is None else str(v) for v in table[name].to_pylist()], pa.string())
-                if name in mixed
-                else table[name]
-                for name in table.column_names
-            }
-            as_text.append(pa.table(columns))
-        return pa.concat_tables(as_text, promote_options="permissive")
-
-
 def _as_array(watermark: Any) -> pa.Array:
     if isinstance(watermark, pa.Scalar):
         return pa.array([watermark.value], pa.int64()).cast(watermark.type)
     return pa.array([watermark])
-
-
-def _tie_values(array: pa.Array, name: str | None) -> NDArray[np.generic]:
-    """Return what settles the order of equal times, as something that sorts."""
-    if array.null_count:
-        raise ValueError(f"the tie column {name!r} has nulls, which settle no order.")
-    column = intake.read_column(array)
-    if column.kind is None:
-        return np.array(column.data.tolist(), object)
-    return column.data
 
 
 def aggregate(

@@ -48,6 +48,11 @@ class CountSlices:
         if self.store.count:
             self.store.recut(self.grid.floors(self.store.column("start")))
 
+    @property
+    def records(self) -> int:
+        """The number of records kept."""
+        return len(self.pending)
+
     def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
         """Take in records that count."""
         self._reserve(stretch.keys)

@@ -19,9 +19,11 @@ from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_fie
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
+from muntin.slicing.overflow import IntegerSums
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission
+from muntin.slicing.single import SingleRecords
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
@@ -85,9 +87,10 @@ class Engine:
         self.watch_empty(planned)
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
-        self.sum_bounds: dict[int, int] = {}  # no sum of integers of a field can be larger
+        self.sums = IntegerSums(self.plan, self.slices)
         self._unseen = 0  # records since it was last seen whether there is something to let go
         self._cells = 256  # with twice as many, it is time to let go of some
+        self.single: SingleRecords | None = None  # what takes in batches of one record
 
     # ---- queries ----
 
@@ -111,6 +114,7 @@ class Engine:
         self._take_up(name, query, origin)
 
     def _take_up(self, name: str, query: Query, origin: int | None) -> None:
+        self.single = None
         if self.waiting or any(name not in self.types for name in query.columns()):
             query.window.resolved(self.plan.clock)
             self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
@@ -154,6 +158,7 @@ class Engine:
         if any(name == other for other, _, _ in self.waiting):
             self.waiting = [waiting for waiting in self.waiting if waiting[0] != name]
             return
+        self.single = None
         gone = self.plan.remove(name)
         self.slices.fields = {n: f for n, f in self.slices.fields.items() if n in self.plan.fields}
         self.slices.adapt()
@@ -206,6 +211,7 @@ class Engine:
         """Hold a field's partials in a form that knows nulls, or as objects."""
         plan, old = self.plan.fields[number], self.slices.fields[number]
         assert isinstance(old, CompiledField)
+        self.single = None
         new = make_field(plan.field, plan.own, kinds, nullable=True)
         self.slices.convert(number, old, new)
 
@@ -219,9 +225,9 @@ class Engine:
         survey: Survey,
     ) -> tuple[pa.Table, Places | None]:
         """Take in records; return rows, and the places of records that were dropped."""
-        self._bound_sums(values)
+        self.sums.expect(values)
         if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self._risky():
-            rows = self._process_one(survey.low, int(codes[0]), values, keys)
+            rows = self.process_one(survey.low, int(codes[0]), values, keys)
             if rows is not None:
                 return rows, None
 
@@ -264,7 +270,7 @@ class Engine:
                 self.slices.let_go(self.watermark, self.lateness)
         return output.in_turn(tables), np.concatenate(dropped) if dropped else None
 
-    def _process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
+    def process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
         if self.windows.spans or not self.slices.add_one(t, code, values):
             return None
@@ -317,41 +323,12 @@ class Engine:
             return True
         if any(planned.window.listed for planned in self.plan.of_family("grid")):
             return True
-        return bool(self.sum_bounds) and self._may_overflow()
+        return self.sums.may_overflow()
 
-    def _may_overflow(self) -> bool:
-        return any(bound >= 2**62 for bound in self.sum_bounds.values())
-
-    def _integer_sums(self) -> list[int]:
-        """Return the fields that add up integers."""
-        found = []
-        for number, plan in self.plan.fields.items():
-            partials = self.slices.fields[number]
-            if plan.field.part == "sum" and isinstance(partials, CompiledField) and partials.kinds == ("i8",):
-                found.append(number)
-        return found
-
-    def _bound_sums(self, values: dict[int, Values]) -> None:
-        """Count values into what sums of integers could come to."""
-        for number in self._integer_sums():
-            column = values[number].columns[0]
-            largest = max(int(column.max()), -int(column.min()))
-            self.sum_bounds[number] = self.sum_bounds.get(number, 0) + largest * values[number].count
-
-    def _bound_live_sums(self) -> None:
-        """Find anew what sums of integers could come to: what is live, and what waits."""
-        self.sum_bounds = {}
-        for number in self._integer_sums():
-            partials: Any = self.slices.fields[number]
-            total = 0
-            for store in self._stores():
-                if number in store.fields:
-                    high = partials.scalars(store.states(number))[0]
-                    total += (int(np.abs(high).sum()) + len(high)) << 32
-            for slices in self._by_position():
-                if number in slices.pending.values and len(slices.pending):
-                    total += sum(abs(v) for v in slices.pending.values[number].columns[0].tolist())
-            self.sum_bounds[number] = total
+    def adds_singly(self) -> bool:
+        """Tell whether a record in order, without nulls, needs no more than to be added to its slices."""
+        irregular = any(planned.window.irregular for planned in self.plan.of_family("grid"))
+        return self.slices.one_by_one and not (irregular or self.waiting or self._risky())
 
     def _process(
         self,
@@ -511,16 +488,21 @@ class Engine:
             self.let_go(keys)
 
     def _crowded(self) -> bool:
-        return bool(sum(store.count for store in self._stores()) > 2 * self._cells)
+        return self._held() > 2 * self._cells
+
+    def _held(self) -> int:
+        """Return the number of cells, and of records that are kept to split them."""
+        kept = sum(len(slices.settled.kept) for slices in self.slices.positions.values())
+        return kept + int(sum(store.count for store in self._stores()))
 
     def let_go(self, keys: KeyTable) -> None:
         """Let go of all that no window to come can hold."""
         self.slices.let_go(self.watermark, self.lateness)
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
-        if self._may_overflow():
-            self._bound_live_sums()
-        self._cells = max(256, sum(store.count for store in self._stores()), len(keys))
+        if self.sums.may_overflow():
+            self.sums.look_again(self._stores(), [slices.pending for slices in self._by_position()])
+        self._cells = max(256, self._held(), len(keys))
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""
@@ -577,7 +559,7 @@ class Engine:
 
     def records_kept(self) -> int:
         """Return the number of records kept."""
-        kept = sum(len(slices.pending) for slices in self._by_position())
+        kept = sum(slices.records for slices in self._by_position())
         return kept + (len(self.slices.log) if self.slices.log is not None else 0)
 
     def state_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -278,3 +279,39 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
             return pa.float64()
         return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.int64()
     return pa.int64() if aggregate.result == "i8" else pa.float64()
+
+
+def tie_values(array: pa.Array, name: str | None) -> NDArray[np.generic]:
+    """Return what settles the order of equal times, as something that sorts."""
+    if array.null_count:
+        raise ValueError(f"the tie column {name!r} has nulls, which settle no order.")
+    column = read_column(array)
+    if column.kind is None:
+        return np.array(column.data.tolist(), object)
+    return column.data
+
+
+def ticks_of(watermark: Any, kind: pa.DataType) -> int:
+    """Return a watermark in ticks of a time column."""
+    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
+        watermark = watermark.as_py()
+    if isinstance(watermark, bool):
+        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
+    if isinstance(watermark, (int, np.integer)):
+        if pa.types.is_timestamp(kind):
+            raise TypeError(
+                f"the time column holds {kind}; give the watermark as a datetime or an Arrow scalar."
+            )
+        ticks = int(watermark)
+    elif isinstance(watermark, (datetime.datetime, np.datetime64, pa.Scalar)):
+        if not pa.types.is_timestamp(kind):
+            raise TypeError(f"the time column holds {kind}; give the watermark as a whole number.")
+        scalar = watermark if isinstance(watermark, pa.Scalar) else pa.scalar(watermark)
+        if not pa.types.is_timestamp(scalar.type) or not scalar.is_valid:
+            raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
+        ticks = scalar.cast(pa.timestamp(kind.unit, scalar.type.tz), safe=False).value
+    else:
+        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
+    if not -LIMIT < ticks < LIMIT:
+        raise ValueError(f"a watermark must lie within 2^62 of zero, not at {watermark!r}.")
+    return ticks

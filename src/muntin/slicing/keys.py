@@ -37,7 +37,7 @@ class KeyTable:
         if self.types is None:
             self.types = [column.type for column in columns]
         if len(columns[0]) == 1:
-            code = self._known(columns)
+            code = self.known(columns)
             return self._number(columns) if code is None else np.array([code], np.int64)
         if len(columns) == 1 and pa.types.is_integer(columns[0].type):
             codes = self._encode_integers(columns[0])
@@ -48,7 +48,7 @@ class KeyTable:
             return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
 
-    def _known(self, columns: Sequence[pa.Array]) -> int | None:
+    def known(self, columns: Sequence[pa.Array]) -> int | None:
         """Return the number of a single key that is known, if its values tell it apart as they are."""
         if not all(column.type.id in _AS_THEY_ARE for column in columns):
             return None

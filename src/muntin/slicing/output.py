@@ -230,3 +230,25 @@ class WindowColumns:
         self._room, zeros = room, np.zeros(room, np.int64)
         self._nulls, self._zeros = pa.nulls(room, pa.int64()), arrow.numbers(zeros)
         self._inserts, self._queries = coded(zeros, CHANGES), coded(zeros, self.labels)
+
+
+def together(tables: list[pa.Table]) -> pa.Table:
+    """Return tables as one; a column that nobody holds to one type comes as text where types differ."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        kinds: dict[str, set[str]] = {}
+        for table in tables:
+            for field in table.schema:
+                kinds.setdefault(field.name, set()).add(str(field.type))
+        mixed = {name for name, some in kinds.items() if len(some) > 1}
+        as_text = []
+        for table in tables:
+            columns = {
+                name: pa.array([None if v is None else str(v) for v in table[name].to_pylist()], pa.string())
+                if name in mixed
+                else table[name]
+                for name in table.column_names
+            }
+            as_text.append(pa.table(columns))
+        return pa.concat_tables(as_text, promote_options="permissive")

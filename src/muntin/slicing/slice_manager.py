@@ -95,7 +95,7 @@ class SliceManager:
         late_sessions = any(origin is not None for origin in self.sessions)
         # Single records are added without a detour over arrays, where nothing can break off half-way.
         by_position = self.counts or self.positions
-        self._one_by_one = not (own or late_sessions or by_position or self.eager or self.log is not None)
+        self.one_by_one = not (own or late_sessions or by_position or self.eager or self.log is not None)
         if self.eager:
             self._keep_trees()
 
@@ -193,7 +193,7 @@ class SliceManager:
 
     def add_one(self, t: int, code: int, values: Mapping[int, Values]) -> bool:
         """Add a record to the latest slices of its key, or begin new ones; tell whether that was enough."""
-        if not self._one_by_one:
+        if not self.one_by_one:
             return False
         places = []
         if self.grid is not None and self.slicer is not None and self.slicer.grid is not None:

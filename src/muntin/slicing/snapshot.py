@@ -222,7 +222,7 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
         "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
         "spans": [[n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()],
-        "sum_bounds": engine.sum_bounds,
+        "sum_bounds": engine.sums.bounds,
         "dropped_before": engine.slices.dropped_before,
         "combines": [engine.slices.update_combines, windows.final_combines, windows.windows_emitted],
     }
@@ -273,7 +273,7 @@ def load_engine(
     engine.watch_empty(engine.plan.queries)
     _load_slices(engine, described, tables, kinds)
     windows = engine.windows
-    engine.sum_bounds = {int(number): bound for number, bound in described["sum_bounds"].items()}
+    engine.sums.bounds = {int(number): bound for number, bound in described["sum_bounds"].items()}
     engine.slices.dropped_before = described["dropped_before"]
     windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
     windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from muntin.operator import _tie_values
 from muntin.slicing import intake
 from muntin.slicing.edges import NEVER
 from muntin.slicing.keys import KeyTable
@@ -59,7 +58,7 @@ class Bucket:
         intake.check_range(survey.low, survey.high, job.time)
         engine.check_span(survey.low, survey.high)
         values = engine.read_values(columns, len(times))
-        tie = _tie_values(columns[job.tie], job.tie) if job.tie else None
+        tie = intake.tie_values(columns[job.tie], job.tie) if job.tie else None
         codes = self.keys.encode([columns[name] for name in job.keys])
         rows, dropped = engine.process_at(watermark, times, codes, self.keys, values, tie, survey)
         late = table.select(list(job.whole)).take(pa.array(dropped)) if job.whole and len(dropped) else None

@@ -1,0 +1,64 @@
+"""What sums of integers could come to, so that one that leaves 64 bits is seen before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from muntin.slicing.fields import CompiledField, Values
+from muntin.slicing.plan import Plan
+from muntin.slicing.records import RecordLog
+from muntin.slicing.slice_manager import SliceManager
+from muntin.slicing.store import AggregateStore
+
+_NEAR = 2**62
+
+
+class IntegerSums:
+    """The fields that add up integers, and what no sum of theirs can be larger than."""
+
+    def __init__(self, plan: Plan, slices: SliceManager) -> None:
+        self.bounds: dict[int, int] = {}
+        self._plan = plan
+        self._slices = slices
+
+    def may_overflow(self) -> bool:
+        """Tell whether a sum could have come near the end of 64 bits."""
+        return any(bound >= _NEAR for bound in self.bounds.values())
+
+    def fields(self) -> list[int]:
+        """Return the fields that add up integers."""
+        found = []
+        for number, plan in self._plan.fields.items():
+            partials = self._slices.fields[number]
+            if plan.field.part == "sum" and isinstance(partials, CompiledField) and partials.kinds == ("i8",):
+                found.append(number)
+        return found
+
+    def expect(self, values: Mapping[int, Values]) -> None:
+        """Count values in."""
+        for number in self.fields():
+            column = values[number].columns[0]
+            largest = max(int(column.max()), -int(column.min()))
+            self.bounds[number] = self.bounds.get(number, 0) + largest * values[number].count
+
+    def expect_one(self, number: int, value: int) -> bool:
+        """Count a single value in; tell whether no sum of its field can be near the end of 64 bits."""
+        bound = self.bounds[number] = self.bounds.get(number, 0) + abs(value)
+        return bound < _NEAR
+
+    def look_again(self, stores: Iterable[AggregateStore], logs: Iterable[RecordLog]) -> None:
+        """Find anew what sums could come to: what is live, and what waits."""
+        stores, logs = list(stores), list(logs)
+        self.bounds = {}
+        for number in self.fields():
+            partials: Any = self._slices.fields[number]
+            total = 0
+            for store in stores:
+                if number in store.fields:
+                    high = partials.scalars(store.states(number))[0]
+                    total += (int(abs(high).sum()) + len(high)) << 32
+            for log in logs:
+                if number in log.values and len(log):
+                    total += sum(abs(v) for v in log.values[number].columns[0].tolist())
+            self.bounds[number] = total
