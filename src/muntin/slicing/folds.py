@@ -109,9 +109,10 @@ class Prefixes:
         """Fold ranges as differences of prefixes; those that would be inexact each by itself."""
         ordered, older = store.ordered(), store.older()
         if store.count > len(self._made):
-            grown = self.partials.allocate(2 * store.count)
+            room = max(store.count, 2 * len(self._made))
+            grown = self.partials.allocate(room)
             grown[: len(self._made)] = self._prefixes
-            self._made = np.append(self._made, np.zeros(2 * store.count - len(self._made), bool))
+            self._made = np.append(self._made, np.zeros(room - len(self._made), bool))
             self._prefixes = grown
         places = np.arange(store.count) if ordered.places is None else ordered.places
         since = self.since.changed(ordered)

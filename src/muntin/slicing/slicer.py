@@ -97,7 +97,8 @@ class StreamSlicer:
             if keys == 1:
                 loops.run("cut_alone", times, *told)
             else:
-                loops.run("cut_dense", times, stretch.codes[block], keys, *told)
+                how = "cut_dense" if stretch.disordered else "cut_in_turn"
+                loops.run(how, times, stretch.codes[block], keys, *told)
             for n, partials in folded.items():
                 some = stretch.values[n].part(block)
                 partials.scatter(some, mine, blank[n], states[n], apart=keys > _SEVERAL)

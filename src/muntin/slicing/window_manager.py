@@ -161,7 +161,8 @@ class WindowManager:
         ranges = [(planned, first, last) for planned, first, last in ranges if first <= last]
         if not ranges:
             return found
-        dense, sparse = [], []
+        dense: list[tuple[PlannedQuery, int, int]] = []
+        sparse: list[tuple[PlannedQuery, int, int]] = []
         for planned, first, last in ranges:
             some = one_key and not planned.window.irregular and last - first < len(ordered) + 64
             (dense if some else sparse).append((planned, first, last))
