@@ -15,6 +15,7 @@ from tests.spark.test_workers import check_rows
 from tests.test_operator import told
 from tests.user_functions import falls
 from tests.windows_oracle import Record, Row, Spec, one_shot
+from tests.workloads import OwnGrid, Reaching
 
 COUNTED = {"n": ("count",), "s": ("sum", "v")}
 SPECS = [
@@ -27,7 +28,16 @@ SPECS = [
     Spec("status", "state_window", ("w",), COUNTED),
     Spec("own", "user_window", ("falls",), COUNTED),
     Spec("grid", "sliding", (600, 200, 0), COUNTED),
+    Spec("marked", "punctuation", ("p", "q"), COUNTED),
+    Spec("since", "landmark", ("q",), COUNTED),
+    Spec("growing", "landmark_every", ("q", 500), COUNTED),
+    Spec("way", "on", ("m", "sliding", (700, 300, 0)), COUNTED),
+    Spec("policy", "policy_window", (("every", 3), ("keep", 5)), COUNTED),
+    Spec("free", "own", (1000, ((0, 300), (200, 1000))), COUNTED),
+    Spec("aware", "aware", (3, 400), COUNTED),
+    Spec("day", "calendar", ("day", "Europe/Berlin", "ms"), COUNTED),
 ]
+AGGREGATES: dict[str, Any] = {"n": mt.count(), "s": mt.sum("v")}
 QUERIES = [
     mt.rolling("400ms").agg(n=mt.count(), s=mt.sum("v"), name="rolling"),
     mt.last_n(5, every="300ms").agg(n=mt.count(), s=mt.sum("v"), name="latest"),
@@ -38,9 +48,27 @@ QUERIES = [
     mt.state_window("w").agg(n=mt.count(), s=mt.sum("v"), name="status"),
     mt.user_window(falls, state=(0, 0), columns=("w",)).agg(n=mt.count(), s=mt.sum("v"), name="own"),
     mt.sliding("600ms", every="200ms").agg(n=mt.count(), s=mt.sum("v"), name="grid"),
+    mt.punctuation("p", end="q").agg(**AGGREGATES, name="marked"),
+    mt.landmark("q").agg(**AGGREGATES, name="since"),
+    mt.landmark("q", every="500ms").agg(**AGGREGATES, name="growing"),
+    mt.on("m", mt.sliding(700, every=300)).agg(**AGGREGATES, name="way"),
+    mt.policy_window(mt.policies.every(3), mt.policies.keep(5)).agg(**AGGREGATES, name="policy"),
+    OwnGrid(10**6, ((0, 300_000), (200_000, 10**6))).agg(**AGGREGATES, name="free"),  # in microseconds
+    Reaching(3, 400_000).agg(**AGGREGATES, name="aware"),
+    mt.calendar("day", "Europe/Berlin").agg(**AGGREGATES, name="day"),
 ]
 SCHEMA = "at timestamp, site string, unit bigint, v double, w bigint, place bigint"
 GIVEN: dict[str, Any] = {"time": "at", "key": ["site", "unit"], "tie": "place"}
+
+
+def marked(records: list[Record]) -> list[Record]:
+    """Records that say what `with_marks` adds."""
+    return [r._replace(p=r.w % 3 == 0, q=r.w == 4, m=r.t) for r in records]
+
+
+def with_marks(df: DataFrame) -> DataFrame:
+    """Add predicates, and a measure: the time in milliseconds."""
+    return df.selectExpr("*", "w % 3 = 0 AS p", "w = 4 AS q", "unix_millis(at) AS m")
 
 
 def in_milliseconds(table: pa.Table) -> list[Row]:
@@ -56,10 +84,12 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     expected = Expected(SPECS, 2500, 300)
     for batch in drawn_batches(4, 60):
         files.write(batch)
-        expected.micro_batch(batch)
+        expected.micro_batch(marked(batch))
     expected.micro_batch([])
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files.inputs))
-    out = window_aggregate(source, QUERIES, watermark="300ms", lateness="2500ms", buckets=3, **GIVEN)
+    out = window_aggregate(
+        with_marks(source), QUERIES, watermark="300ms", lateness="2500ms", buckets=3, **GIVEN
+    )
     table, rows = ParquetTable(tmp_path / "table"), {}
 
     def take(df: DataFrame, number: int) -> None:
@@ -101,5 +131,5 @@ def listed(table: pa.Table) -> list[Any]:
 def test_a_table(spark: SparkSession) -> None:
     records: list[Record] = [record for batch in drawn_batches(3, 60) for record in batch]
     df = spark.createDataFrame(table_of(records)).repartition(3)
-    got = in_milliseconds(window_aggregate(df, QUERIES, **GIVEN).toArrow())
-    check_rows(got, one_shot(SPECS, records), SPECS)
+    got = in_milliseconds(window_aggregate(with_marks(df), QUERIES, **GIVEN).toArrow())
+    check_rows(got, one_shot(SPECS, marked(records)), SPECS)
