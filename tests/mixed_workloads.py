@@ -27,6 +27,7 @@ KINDS += (
     "user_window",
     "own",
     "policy_window",
+    "aware",
 )
 
 

@@ -392,6 +392,16 @@ def policy_window(spec: Spec, records: Records) -> Iterator[Window]:
             number += 1
 
 
+def aware(spec: Spec, records: Records) -> Iterator[Window]:
+    """From the time of the n-th last record to some time past each record where p holds; each once."""
+    n, past = spec.params
+    places = [place for place, a in enumerate(records) if holds(a, "p")]
+    for start, end in {
+        (records[max(0, i + 1 - n)].record.t, records[i].record.t + past): None for i in places
+    }:
+        yield Window(start, end, None, tuple(a for a in records if start <= a.record.t < end), end)
+
+
 KINDS: dict[str, Callable[[Spec, Records], Iterator[Window]]] = {
     "session": sessions,
     "count_tumbling": positions,
@@ -414,6 +424,7 @@ KINDS: dict[str, Callable[[Spec, Records], Iterator[Window]]] = {
     "on": on,
     "user_window": user_window,
     "policy_window": policy_window,
+    "aware": aware,
 }
 
 ENDS_ALONE = {"last_n", "landmark_every", "landmark_until_every", "landmark_length_every"}

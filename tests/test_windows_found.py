@@ -132,3 +132,34 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_columns_that_are_no_fields(columns: list[str]) -> None:
     with pytest.raises(ValueError, match="fields of a named tuple"):
         mt.policy_window(lambda held: True, lambda held: 0, columns=columns)
+
+
+def test_slices_that_records_mark_off_are_looked_up_by_the_times_of_their_records():
+    query = mt.on("km", mt.tumbling(10)).agg(total=mt.sum("v"), n=mt.count())
+    op = mt.WindowOperator([query], time="ts", key="k")
+    op.process(
+        {"ts": [1, 2, 3, 5, 8, 9], "k": list("ababaa"), "km": [1, 4, 9, 12, 14, 19], "v": [1, 2, 3, 4, 5, 6]}
+    )
+    (row,) = op.lookup(3, 100, key="a").to_pylist()
+    assert row == {"k": "a", "window_start": 8, "window_end": 9, "total": 11, "n": 2}
+    assert op.lookup(20, 30).num_rows == 0
+
+
+def test_slices_from_before_the_windows_of_ones_own_are_not_asked_about():
+    class Tens(mt.ContextFreeWindow):
+        def windows(self, t):
+            return [(t // 10 * 10, t // 10 * 10 + 10)]
+
+        def next_edge(self, t):
+            return t // 10 * 10 + 10
+
+    op = mt.WindowOperator(
+        [mt.tumbling(6).agg(n=mt.count(), name="a"), mt.count_tumbling(9).agg(n=mt.count(), name="b")],
+        time="t",
+    )
+    op.process({"t": [8]})
+    op.add(Tens().agg(n=mt.count(), name="own"))
+    op.remove("a")
+    op.remove("b")
+    op.process({"t": [9, 11, 22]})
+    assert op.finish().select(["window_start", "n"]).to_pylist() == [{"window_start": 20, "n": 1}]

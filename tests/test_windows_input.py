@@ -353,7 +353,9 @@ def test_explain_knows_all_windows():
     text = str(op.explain())
     assert "last_n(5, every=10) (forward context aware)" in text
     assert "user_window(pairs, state=0) (forward context free)" in text
-    assert "each by itself: windows begin in hindsight" in text
+    assert "at most 32 at a time: windows begin in hindsight, and split them" in text
+    rolling = mt.WindowOperator(mt.rolling(5).agg(n=mt.count()), time="t")
+    assert "each by itself: windows look back from each" in str(rolling.explain())
     op.remove("q0")
     assert "where their windows begin and end" in str(op.explain())
 

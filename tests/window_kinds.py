@@ -63,6 +63,7 @@ WINDOWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "state_window": st.tuples(st.sampled_from(["s", "w", "v", "p"])),
     "on": MEASURED.map(lambda grid: ("m", *grid)),
     "user_window": st.tuples(st.sampled_from(list(DISCRETIZERS))),
+    "aware": st.tuples(_few, _lengths),
     "policy_window": st.tuples(
         st.one_of(st.tuples(st.just("every"), _few), st.tuples(st.just("when"), _predicates)),
         st.one_of(

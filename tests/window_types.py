@@ -32,6 +32,7 @@ class Spec:
     aggregate_frame (call, reaches) with a call as in `aggregates`, state_window (column,).
 
     on (column, kind, params) with the kind and params of a time grid.
+    aware (n, past): from the n-th last record, itself included, up to `past` after each record where p holds.
     user_window (name,) of `tests.user_functions.DISCRETIZERS`.
     policy_window (trigger, evict): trigger ("every", n) or ("when", column), evict ("keep", n),
     ("within", length), ("delta", column, by) or ("when", column).

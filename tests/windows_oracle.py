@@ -19,7 +19,7 @@ from tests.oracle_windows import KINDS, identity_of, whole_measures
 from tests.window_types import FOREVER, NEVER, Arrived, Bounds, Key, Record, Row, Spec, Time, Window
 
 COUNTS = ("count_tumbling", "count_sliding")
-USERS = ("user_window", "policy_window")
+USERS = ("user_window", "policy_window", "aware")
 
 __all__ = ["COUNTS", "GRIDS", "NEVER", "Oracle", "Record", "Row", "Spec", "one_shot", "row_order"]
 
@@ -209,6 +209,8 @@ class Oracle:
         if kind in USERS:
             records = [a for a in records if self._shown(a)]
         windows = KINDS[kind](query.spec, records)
+        if kind == "aware":  # rows are final: late records are waited for
+            return (window._replace(due=window.due + self.lateness) for window in windows)
         return (
             whole_measures(query.spec, records, windows) if kind == "on" and query.since > NEVER else windows
         )

@@ -143,6 +143,21 @@ class OwnGrid(mt.ContextFreeWindow):
         return min(t + self.period - (t - edge) % self.period for pair in self.parts for edge in pair)
 
 
+class Reaching(mt.ContextAwareWindow):
+    """From the n-th last record up to each record where `p` holds, and for some time past it."""
+
+    columns = ("p",)
+
+    def __init__(self, n: int, past: int) -> None:
+        self.n, self.past = n, past
+
+    def notify(self, edges: Any, record: Any) -> None:
+        edges.state = [*(edges.state or []), record.t][-self.n :]
+        window = (edges.state[0], record.t + self.past)
+        if record.p and window not in edges.windows:
+            edges.add(*window)
+
+
 def marked_window(spec: Spec) -> Any:
     """The library's window for a spec of one of the kinds that look at records."""
     match spec.kind, spec.params:
@@ -167,6 +182,8 @@ def marked_window(spec: Spec) -> Any:
             return mt.policy_window(*made)
         case "own", (period, parts):
             return OwnGrid(period, parts)
+        case "aware", (n, past):
+            return Reaching(n, past)
         case "user_window", (name,):
             function, state, columns = DISCRETIZERS[name]
             return mt.user_window(function, state=state, columns=columns)

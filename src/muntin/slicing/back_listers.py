@@ -1,4 +1,4 @@
-"""Windows that look back, and so begin in hindsight: rolling, last_span, last_n. Each record is a slice."""
+"""Windows that look back, and so begin in hindsight: rolling, last_span, last_n, policies."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class PolicyLister(Lister):
 class LatestLister(Lister):
     """At each step with records, the last n before its end."""
 
-    every_record = True
+    hindsight = True
     fills: ClassVar[dict[str, Fill]] = {"step": ("i8", NEVER)}
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:

@@ -87,7 +87,9 @@ class EdgeGrid:
                 floors[floors <= origin] = _NONE
             np.maximum(out, floors, out=out)
         for grid, origin in self.irregular:
-            floors = grid.floors(times)
+            after = times > origin  # of what lies before, the grid is not asked: NEVER is no time
+            floors = np.full(len(times), _NONE)
+            floors[after] = grid.floors(times[after])
             np.maximum(out, np.where(floors > origin, floors, _NONE), out=out)
         out[out == _NONE] = NEVER
         return out

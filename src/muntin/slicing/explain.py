@@ -83,14 +83,18 @@ def _slices(engine: Engine) -> dict[str, Any]:
         facts["counts"] = "by position of a key's records"
     if engine.slices.positions:
         facts["records"] = "by position of a key's records, " + (
-            "each by itself: windows begin in hindsight" if _by_record(engine) else _WHERE
+            "each by itself: windows look back from each" if _any(engine, "every_record") else _WHERE
         )
+        if _any(engine, "hindsight") and not _any(engine, "every_record"):
+            most = max(slices.settled.size.most for slices in engine.slices.positions.values())
+            facts["records"] += f", at most {most} at a time: windows begin in hindsight, and split them"
     return facts
 
 
-def _by_record(engine: Engine) -> bool:
+def _any(engine: Engine, trait: str) -> bool:
+    """Tell whether the windows of some lister are of this kind."""
     listers = [lister for s in engine.slices.positions.values() for lister in s.settled.listers.values()]
-    return any(lister.every_record for lister in listers)
+    return any(getattr(lister, trait) for lister in listers)
 
 
 def _ticks_per_unit(clock: Clock) -> int:
@@ -121,6 +125,8 @@ def _memory(engine: Engine) -> dict[str, str]:
             facts["records that wait"] = f"those above the watermark{late}: their position may change"
     if plan.of_family("position"):
         facts["windows that records mark off"] = "slices of open windows and of what windows look back to"
+        if _any(engine, "hindsight"):
+            facts["records that windows may begin at"] = "those of slices that may be split"
         if not engine.slices.in_order:
             facts["records in doubt"] = f"those above the watermark{late}: others may come before them"
     if engine.slices.log is not None:

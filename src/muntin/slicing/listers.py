@@ -106,6 +106,13 @@ class Batch:
         at[at == len(self.codes)] = 0
         return np.where(self.codes[at] == codes, at, -1) if len(self.codes) else np.full(len(codes), -1)
 
+    def places(self, codes: Places, positions: Places) -> Places:
+        """Return where records lie; -1: not here."""
+        run = self.run_of(codes)
+        at = positions - self.base[run]
+        here = (run >= 0) & (at >= self.bounds[run]) & (at < self.bounds[run + 1])
+        return np.where(here, at, -1)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -157,7 +164,8 @@ class Lister(ABC):
 
     fills: ClassVar[dict[str, Fill]] = {}  # what is held for each key
     open_columns: ClassVar[tuple[str, ...]] = ()  # what is held for each open window
-    every_record: ClassVar[bool] = False  # slices are cut at each record: windows begin in hindsight
+    every_record: ClassVar[bool] = False  # slices are cut at each record
+    hindsight: ClassVar[bool] = False  # windows begin or end within slices, which are then split
     only_settled: ClassVar[bool] = False  # sees records once nothing can come before them
     may_raise: bool = False
 

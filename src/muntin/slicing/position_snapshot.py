@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.slicing.fields import FieldPartials
+from muntin.slicing.fields import FieldPartials, frozen
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.listers import Lister
+from muntin.slicing.listers import Batch, Lister
 from muntin.slicing.own_listers import UserLister
 from muntin.slicing.positions import PositionSlices
+from muntin.slicing.records import RecordLog
 from muntin.slicing.tabled import (
     dump_log,
     dump_store,
@@ -41,6 +42,9 @@ def dump_positions(slices: PositionSlices) -> dict[str, pa.Table]:
     settled = slices.settled
     keys = {"seen": settled.seen, "cut": settled.cut, "edge": settled.edge}
     tables = {"store": dump_store(settled.store), "pending": dump_log(slices.pending), "keys": pa.table(keys)}
+    kept = settled.kept.whole()
+    if kept is not None:
+        tables["kept"] = dump_log(_as_log(kept))
     for number, lister in settled.listers.items():
         keyed: dict[str, Any] = {}
         for name, held in lister.keyed.items():
@@ -67,6 +71,10 @@ def load_positions(
     signals: dict[int, Any] = {lister.signal: () for lister in settled.listers.values()}
     load_log(slices.pending, tables["pending"], fields, {**kinds, **signals})
     settled.seen, settled.cut = (np.array(numbers_of(tables["keys"], name)) for name in ("seen", "cut"))
+    if "kept" in tables:
+        log = RecordLog(fields)
+        load_log(log, tables["kept"], fields, kinds)
+        settled.kept.add(_as_batch(log, settled.seen))
     settled.edge = np.array(numbers_of(tables["keys"], "edge"), np.uint8)
     settled.reserve(len(settled.seen))
     for number, lister in settled.listers.items():
@@ -85,6 +93,20 @@ def load_positions(
         view.revisions = {tuple(who): revision for who, revision in revisions[number]}
         if f"view {number}" in tables:
             view.held = _load_view(view, tables[f"view {number}"])
+
+
+def _as_log(records: Batch) -> RecordLog:
+    log = RecordLog(records.values)
+    log.times, log.codes, log.values = records.times, records.each_code(), dict(records.values)
+    log.overdue = np.zeros(len(records), bool)
+    return log
+
+
+def _as_batch(log: RecordLog, seen: NDArray[np.int64]) -> Batch:
+    """Return the records, which are the last ones of each key that have been seen."""
+    begins = np.flatnonzero(np.append(True, log.codes[1:] != log.codes[:-1]))
+    codes, bounds = log.codes[begins], np.append(begins, len(log))
+    return Batch(frozen(log.times), codes, bounds, seen[codes] - bounds[1:], log.values)
 
 
 def _flat(held: NDArray[Any]) -> list[NDArray[Any]]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import loops, machines
+from muntin.slicing.bounded import KeptRecords, Size, cell_at, split
 from muntin.slicing.fields import FieldPartials, Values, frozen
-from muntin.slicing.listers import Batch, Flags, Found, Lister, together
+from muntin.slicing.listers import FAR, Batch, Flags, Found, Lister, together
 from muntin.slicing.records import RecordLog
 from muntin.slicing.rows import RETRACT, Rows
 from muntin.slicing.slicer import Stretch
@@ -59,6 +61,8 @@ class Settled:
         self.cut: Places = np.zeros(1, np.int64)  # where the last slice of each key begins
         self.edge: Flags = np.zeros(1, np.uint8)  # whether the next record of a key begins a slice
         self.fresh: Fresh | None = None  # the slices of the records that were read last
+        self.size = Size()  # of slices that may be split
+        self.kept = KeptRecords()  # in such slices
 
     def copy(self, *, store: bool = True) -> Settled:
         """Return a state that goes on by itself; without `store`, no record may be read."""
@@ -66,6 +70,7 @@ class Settled:
         twin.store = self.store.copy() if store else self.store
         twin.listers = {number: lister.copy() for number, lister in self.listers.items()}
         twin.seen, twin.cut, twin.edge = self.seen.copy(), self.cut.copy(), self.edge.copy()
+        twin.kept = self.kept.copy()
         return twin
 
     def reserve(self, keys: int) -> None:
@@ -88,25 +93,55 @@ class Settled:
                 found.setdefault(lister.number, []).append(windows)
 
         some = list(listers)
+        marks = np.zeros(0 if batch is None else len(batch), np.uint8)
         if batch is not None:
-            marks = np.zeros(len(batch), np.uint8)
             for lister in some:
                 add(lister, lister.feed(batch, marks))
-            if any(lister.every_record for lister in self.listers.values()):
-                marks[:] = 1
-            self._cut(batch, marks)
-            ordered = self.store.ordered()
-            for lister in some:
-                if lister.every_record:
-                    add(lister, lister.look_back(batch, ordered))
+            self.seen[batch.codes] += np.diff(batch.bounds)
         for lister in some:
             add(lister, lister.pass_time(bound, self.seen))
             if final:
                 add(lister, lister.rest(self.seen))
+        late = [windows for lister in some if lister.hindsight for windows in found.get(lister.number, [])]
+        if batch is not None:
+            self._mark(batch, marks, late)
+            self._cut(batch, marks)
+            for lister in some:
+                if lister.every_record:
+                    add(lister, lister.look_back(batch, self.store.ordered()))
+        if late:
+            self._split(
+                *(np.concatenate([getattr(w, side) for w in late]) for side in ("code", "begin", "end"))
+            )
         for windows in found.values():
             for each in windows:
                 self.edge[each.code[each.end == self.seen[each.code]]] = 1
         return found
+
+    def _mark(self, batch: Batch, marks: Flags, late: list[Found]) -> None:
+        """Mark further records before which slices are cut: where windows begin or end in hindsight."""
+        listers = self.listers.values()
+        if any(lister.every_record for lister in listers):
+            marks[:] = 1  # nothing is left to be split
+            return
+        if not any(lister.hindsight for lister in listers):
+            return
+        marks[batch.positions() & (self.size.most - 1) == 0] = 1
+        for windows in late:
+            for position in (windows.begin, windows.end):
+                at = batch.places(windows.code, position)
+                marks[at[at >= 0]] = 1
+        fields = {number: batch.values[number] for number in self.store.fields}
+        self.kept.add(replace(batch, values=fields))
+
+    def _split(self, code: Places, begin: Places, end: Places) -> None:
+        """Cut older slices where windows begin or end within them, and see what that costs."""
+        records = split(self.store, self.kept, np.append(code, code), np.append(begin, end), self.seen)
+        if records:
+            self.fresh = None
+        ordered = self.store.ordered()
+        slices = cell_at(ordered, code, end - 1) - cell_at(ordered, code, begin) + 1
+        self.size.weigh(records, int(slices.sum()))
 
     def _cut(self, batch: Batch, marks: Flags) -> None:
         """Fold records into slices that begin where they are marked."""
@@ -128,7 +163,6 @@ class Settled:
         lasts = np.append(np.flatnonzero(run[1:] != run[:-1]), len(run) - 1)
         self.cut[batch.codes] = start[lasts]
         self.edge[batch.codes] = 0
-        self.seen[batch.codes] += np.diff(batch.bounds)
 
     def needed(self, reach: float) -> Places:
         """Return for each key the least position that a window to come may hold."""
@@ -172,6 +206,8 @@ class PositionSlices:
         self.views = {number: self.views.get(number, view) for number, view in views.items()}
         self.pending.set_fields([*fields, *(lister.signal for lister in listers.values())])
         self.settled.reserve(len(self.settled.seen))
+        if not any(lister.hindsight for lister in listers.values()):
+            self.settled.kept = KeptRecords()
 
     def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
         """Take in records that count."""
@@ -317,12 +353,26 @@ class PositionSlices:
 
     def live(self, reach: float) -> NDArray[np.bool_]:
         """Return which slices a window to come can hold."""
-        store = self.settled.store
-        live: NDArray[np.bool_] = store.column("start") >= self.settled.needed(reach)[store.column("code")]
+        settled = self.settled
+        ordered, live = settled.store.ordered(), np.zeros(settled.store.count, bool)
+        if len(ordered):
+            stop = np.append(ordered.start[1:], 0)
+            last = np.append(ordered.code[1:] != ordered.code[:-1], True)
+            stop[last] = settled.seen[ordered.code[last]]
+            places = np.arange(len(live)) if ordered.places is None else ordered.places
+            live[places] = stop > settled.needed(reach)[ordered.code]
         return live
 
+    @property
+    def records(self) -> int:
+        """The number of records kept."""
+        return len(self.pending) + len(self.settled.kept)
+
     def let_go(self, reach: float) -> None:
-        """Forget revisions that are out of reach."""
+        """Forget records of slices that are gone, and revisions that are out of reach."""
+        store, oldest = self.settled.store, np.full(len(self.settled.seen), FAR)
+        np.minimum.at(oldest, store.column("code"), store.column("start"))
+        self.settled.kept.keep(oldest)
         for view in self.views.values():
             view.let_go(reach)
 
@@ -337,7 +387,8 @@ class PositionSlices:
     @property
     def nbytes(self) -> int:
         """The bytes of kept records, and of what listers hold."""
-        return self.pending.nbytes + sum(lister.nbytes for lister in self.settled.listers.values())
+        kept = self.pending.nbytes + self.settled.kept.nbytes
+        return kept + sum(lister.nbytes for lister in self.settled.listers.values())
 
 
 def _located(ordered: Ordered, code: Places, position: Places) -> Places:

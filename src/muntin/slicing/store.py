@@ -230,6 +230,18 @@ class AggregateStore:
         self._gathered.pop(number, None)
         self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count, between=False)
 
+    def replace_cells(self, at: Places, panes: Panes) -> None:
+        """Hold panes instead of some cells."""
+        others = self.column("rows") > 0
+        others[at] = False
+        kept = np.flatnonzero(others)
+        names = ("code", "start", "first", "last", "rows")
+        columns = {name: np.append(self.column(name)[kept], getattr(panes, name)) for name in names}
+        order = np.lexsort((columns["start"], columns["code"]))
+        none = np.zeros(len(order), np.int64)
+        states = {n: np.concatenate([self.states(n)[kept], panes.states[n]])[order] for n in self.fields}
+        self.load({n: c[order] for n, c in columns.items()} | {"fresh": none, "older": none}, states)
+
     def bound(self, at: Places, first: Places, last: Places, rows: Places) -> None:
         """Set the times of the first and last records of cells, and their number."""
         for name, column in (("first", first), ("last", last), ("rows", rows)):

@@ -80,8 +80,8 @@ class ContextAwareWindow(PositionWindow):
     Subclasses have `notify(edges, record)`. It is called for each record of a key in canonical order, once
     nothing can come before it. `record` is a named tuple of the time `t` and of `columns`. A window [start,
     end) comes out when the watermark, less the lateness, has reached its end; it then holds the key's records
-    from start to end, and is final. Each record is a slice, so that an edge can be set between any two. They
-    are kept for `memory`, a duration, before the newest one; None: for ever.
+    from start to end, and is final. An edge can be set between any two records: slices are split there. For
+    that, records are kept for `memory`, a duration, before the newest one; None: for ever.
 
     >>> class Tens(ContextAwareWindow):
     ...     memory = 10

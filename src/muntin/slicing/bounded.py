@@ -1,0 +1,153 @@
+"""Slices of bounded size, and the records in them, so that windows can begin and end within one.
+
+Where windows begin in hindsight, slices that are already there are split: their partials are computed anew
+from the records. A split costs as many records as the slice holds, a window as many partials as it has
+slices; the size follows what both have cost (Section 6.3.3 of general stream slicing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.slicing import machines
+from muntin.slicing.fields import Values, frozen
+from muntin.slicing.listers import Batch
+from muntin.slicing.records import joined
+from muntin.slicing.store import AggregateStore, Ordered, Panes
+
+Places = NDArray[np.int64]
+_FIRST, _MOST = 32, 1 << 16
+
+
+class Size:
+    """How many records a slice may hold, by what splits and windows have cost."""
+
+    def __init__(self) -> None:
+        self.most = _FIRST
+
+    def weigh(self, split: int, merged: int) -> None:
+        """Follow the cost of windows: records folded anew to split slices, and slices merged."""
+        if split > 2 * merged:
+            self.most = max(1, self.most // 2)
+        elif merged > 2 * split:
+            self.most = min(_MOST, 2 * self.most)
+
+
+class KeptRecords:
+    """The records of slices that may be split, as they were read."""
+
+    def __init__(self) -> None:
+        self.parts: list[Batch] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def copy(self) -> KeptRecords:
+        """Return records to be added to by themselves."""
+        twin = KeptRecords()
+        twin.parts = list(self.parts)
+        return twin
+
+    def add(self, batch: Batch) -> None:
+        """Keep records; parts are put together so that there are few of them."""
+        self.parts.append(batch)
+        while len(self.parts) > 1 and len(self.parts[-2]) <= 2 * len(self.parts[-1]):
+            newer, older = self.parts.pop(), self.parts.pop()
+            self.parts.append(_together(older, newer))
+
+    def take(self, code: Places, position: Places) -> tuple[Places, dict[int, Values]]:
+        """Return the times and values of records, in this order."""
+        where, times, values = [], [], []
+        for part in self.parts:
+            place = part.places(code, position)
+            at = np.flatnonzero(place >= 0)
+            if len(at):
+                where.append(at)
+                times.append(part.times[place[at]])
+                values.append({number: some.take(place[at]) for number, some in part.values.items()})
+        back = np.argsort(np.concatenate(where))
+        found = {n: joined([some[n] for some in values]).take(back) for n in values[0]}
+        return np.concatenate(times)[back], found
+
+    def keep(self, needed: Places) -> None:
+        """Let go of the records of each key before a position."""
+        kept = []
+        for part in self.parts:
+            wanted = part.positions() >= np.repeat(needed[part.codes], np.diff(part.bounds))
+            if wanted.all():
+                kept.append(part)
+            elif wanted.any():
+                kept.append(_some(part, np.flatnonzero(wanted)))
+        self.parts = kept
+
+    def whole(self) -> Batch | None:
+        """Return all records by key and position."""
+        while len(self.parts) > 1:
+            newer, older = self.parts.pop(), self.parts.pop()
+            self.parts.append(_together(older, newer))
+        return self.parts[0] if self.parts else None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all columns."""
+        columns = [c for p in self.parts for v in p.values.values() for c in (*v.columns, v.valid)]
+        return sum(c.nbytes for c in (*columns, *(p.times for p in self.parts)) if c is not None)
+
+
+def split(store: AggregateStore, kept: KeptRecords, code: Places, position: Places, seen: Places) -> int:
+    """Cut slices of keys at positions within them; return the number of records that were folded anew."""
+    ordered = store.ordered()
+    at = cell_at(ordered, code, position)
+    within = np.flatnonzero((ordered.start[at] < position) & (position < seen[code]))
+    if not len(within):
+        return 0
+    at, cuts = at[within], position[within]
+    cells = np.unique(at)
+    code, start, rows = ordered.code[cells], ordered.start[cells], ordered.rows[cells]
+    begins = np.cumsum(rows) - rows
+    which = np.repeat(np.arange(len(cells)), rows)
+    position = np.arange(len(which)) - begins[which] + start[which]
+    times, values = kept.take(code[which], position)
+    number = np.searchsorted(cells, at)
+    cut = np.unique(np.append(begins, begins[number] + cuts - start[number]))
+    bounds = np.append(cut, len(position))
+    states = {n: partials.of_segments(values[n], bounds) for n, partials in store.fields.items()}
+    spans = (times[cut], times[bounds[1:] - 1], np.diff(bounds))
+    panes = Panes(code[which[cut]], position[cut], *spans, states)
+    store.replace_cells(cells if ordered.places is None else ordered.places[cells], panes)
+    return len(position)
+
+
+def cell_at(ordered: Ordered, code: Places, position: Places) -> Places:
+    """Return the slice of its key that each position lies in, or is just past."""
+    at = np.empty(len(code), np.int64)
+    machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, position + 1, at)
+    return at - 1
+
+
+def _some(batch: Batch, at: Places) -> Batch:
+    """Return some of the records of a batch, the last ones of each of its keys."""
+    run = np.searchsorted(batch.bounds, at, side="right") - 1
+    begins = np.flatnonzero(np.append(True, run[1:] != run[:-1]))
+    bounds, codes = np.append(begins, len(at)), batch.codes[run[begins]]
+    base = batch.base[run[begins]] + at[begins] - begins
+    values = {number: some.take(at) for number, some in batch.values.items()}
+    return Batch(frozen(batch.times[at]), codes, bounds, base, values)
+
+
+def _together(older: Batch, newer: Batch) -> Batch:
+    """Return the records of two batches, those of a key in the order of their positions."""
+    code = np.concatenate([older.each_code(), newer.each_code()])
+    order = np.argsort(code, kind="stable")
+    code, position = code[order], np.concatenate([older.positions(), newer.positions()])[order]
+    begins = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+    values: Mapping[int, Values] = {
+        number: joined([older.values[number], newer.values[number]]).take(order)
+        for number in newer.values
+        if number in older.values
+    }
+    times = np.concatenate([older.times, newer.times])[order]
+    return Batch(frozen(times), code[begins], np.append(begins, len(code)), position[begins] - begins, values)
