@@ -711,8 +711,9 @@ def test_the_watermark_never_goes_back():
 
 def test_the_first_broken_promise_of_order_is_warned_about():
     operator = operator_of(Workload([over("q", "tumbling", 5, 0)], []))
-    with pytest.warns(UserWarning, match=r"watermark=[\s\S]*mt\.aggregate"):
+    with pytest.warns(UserWarning, match=r"watermark=[\s\S]*mt\.aggregate") as seen:
         operator.process(batch_of([Record(2, 1.0), Record(1, 1.0)], (), tie=False))
+    assert seen[0].filename == __file__  # where the user calls
     operator.process(batch_of([Record(1, 1.0)], (), tie=False))  # and only the first
     assert operator.metrics.late_dropped == 2
 

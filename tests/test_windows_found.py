@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import muntin as mt
@@ -134,17 +136,6 @@ def test_columns_that_are_no_fields(columns: list[str]) -> None:
         mt.policy_window(lambda held: True, lambda held: 0, columns=columns)
 
 
-def test_slices_that_records_mark_off_are_looked_up_by_the_times_of_their_records():
-    query = mt.on("km", mt.tumbling(10)).agg(total=mt.sum("v"), n=mt.count())
-    op = mt.WindowOperator([query], time="ts", key="k")
-    op.process(
-        {"ts": [1, 2, 3, 5, 8, 9], "k": list("ababaa"), "km": [1, 4, 9, 12, 14, 19], "v": [1, 2, 3, 4, 5, 6]}
-    )
-    (row,) = op.lookup(3, 100, key="a").to_pylist()
-    assert row == {"k": "a", "window_start": 8, "window_end": 9, "total": 11, "n": 2}
-    assert op.lookup(20, 30).num_rows == 0
-
-
 def test_slices_from_before_the_windows_of_ones_own_are_not_asked_about():
     class Tens(mt.ContextFreeWindow):
         def windows(self, t):
@@ -163,3 +154,72 @@ def test_slices_from_before_the_windows_of_ones_own_are_not_asked_about():
     op.remove("b")
     op.process({"t": [9, 11, 22]})
     assert op.finish().select(["window_start", "n"]).to_pylist() == [{"window_start": 20, "n": 1}]
+
+
+# ---- slices that windows split in hindsight, alone and beside other windows ----
+
+
+def operator(*queries: Any, **more: Any) -> mt.WindowOperator:
+    return mt.WindowOperator(list(queries), time="t", **more)
+
+
+def sums(rows: Any) -> list[tuple[Any, ...]]:
+    found = rows.filter(pc.field("query") == "q0").to_pylist()
+    return [(row["window_start"], row["window_end"], row["s"]) for row in found]
+
+
+def one_by_one(op: mt.WindowOperator, times: Iterable[int]) -> list[tuple[Any, ...]]:
+    return [row for t in times for row in sums(op.process({"t": [t], "w": [t], "v": [t], "p": [False]}))]
+
+
+def test_what_is_only_shown_splits_slices_of_its_own() -> None:
+    op = operator(mt.last_n(2, every=10).agg(s=mt.sum("w")), watermark=10, lateness=10)
+    rows = [row for part in ([5, 6, 7], [28], [9]) for row in op.process({"t": part, "w": part}).to_pylist()]
+    shown = [(row["window_start"], row["window_end"], row["s"], row["change"]) for row in rows]
+    assert shown == [(6, 10, 13, "insert"), (7, 10, 16, "update")]
+
+
+def test_records_after_a_split_go_on_with_its_last_slice() -> None:
+    op = operator(mt.last_n(2, every=5).agg(s=mt.sum("w")), watermark="manual", lateness=10)
+    op.process({"t": list(range(8)), "w": list(range(8))})
+    op.advance(18)
+    op.process({"t": [9], "w": [9]})
+    op.advance(30)
+    op.process({"t": [31], "w": [31]})
+    assert sums(op.finish()) == [(9, 35, 40)]
+
+
+def test_records_in_split_slices_beside_a_grid_after_a_restore() -> None:
+    op = operator(mt.last_n(3, every=10).agg(s=mt.sum("w")), mt.tumbling(100).agg(n=mt.count()))
+    op.process({"t": list(range(18)), "w": list(range(18))})
+    op = mt.WindowOperator.restore(op.snapshot())
+    assert one_by_one(op, [18, 19, 20]) == [(17, 20, 54)]
+
+
+def test_records_in_split_slices_after_a_query_with_other_aggregates_is_gone() -> None:
+    other = mt.punctuation("p").agg(m=mt.max("v"), name="marks")
+    op = operator(mt.last_n(3, every=10).agg(s=mt.sum("w")), other)
+    columns = {name: list(range(16)) for name in ("t", "w", "v")}
+    op.process({**columns, "p": [False] * 16})
+    op.remove("marks")
+    op.process({"t": [16, 17], "w": [16, 17], "v": [16, 17], "p": [False] * 2})
+    assert one_by_one(op, [18, 19, 20]) == [(17, 20, 54)]
+
+
+def test_slices_of_one_record_are_not_gone_on_with_where_they_may_be_split() -> None:
+    other = mt.policy_window(mt.policies.every(7), mt.policies.keep(5)).agg(n=mt.count(), name="policy")
+    op = operator(mt.last_n(2, every=10).agg(s=mt.sum("w")), other)
+    op.process({"t": list(range(17)), "w": list(range(17))})
+    op.remove("policy")
+    assert one_by_one(op, range(17, 31)) == [(18, 20, 37), (28, 30, 57)]
+
+
+def test_a_sum_too_large_after_a_split_leaves_the_operator_as_it_was() -> None:
+    op = operator(mt.last_n(4, every=10).agg(s=mt.sum("w")))
+    large = 2**62 - 1
+    op.process({"t": [0, 1, 2, 3], "w": [large] * 4})
+    op.process({"t": [4, 5, 6, 7], "w": [-large] * 4})
+    before = op.snapshot()
+    with pytest.raises(OverflowError):
+        op.process({"t": [11], "w": [0]})
+    assert op.snapshot() == before

@@ -249,7 +249,7 @@ class WindowOperator:
                 f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
                 "is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def advance(self, watermark: Any = None) -> pa.Table:

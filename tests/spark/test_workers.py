@@ -500,3 +500,16 @@ def test_own_aggregates_of_two_types_under_one_name() -> None:
     job = _stream_of(mt.tumbling(10).agg(x=Tally("v")), mt.tumbling(5).agg(x=Text("v"))).job
     with pytest.raises(TypeError, match="column 'x' would be int64 for one query and string for 'q1'"):
         job.output_schema()
+
+
+def test_records_that_a_query_kept_go_with_it() -> None:
+    gone = mt.last_n(2, every=10).agg(s=mt.sum("w"), name="gone")
+    stays = mt.last_n(2, every=10).agg(m=mt.max("v"), name="stays")
+    stream = _stream_of(gone)
+    stream.micro_batch(_batch(1001, 1002), 0)
+    stream.job = _stream_of(gone, stays).job
+    stream.micro_batch(None, 1002)
+    stream.job = _stream_of(stays).job
+    stream.micro_batch(_batch(1011, 1012, 1013), 1003)
+    rows = stream.micro_batch(None, 1030)
+    assert [(row.query, row.start, row.end, row.values["m"]) for row in rows] == [("stays", 1012, 1020, 1.0)]

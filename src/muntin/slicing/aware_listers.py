@@ -21,7 +21,7 @@ Places = NDArray[np.int64]
 class AwareLister(Lister):
     """Tells a user's window of each record, and watches the edges it sets."""
 
-    hindsight = True
+    splits = True
     only_settled = True
     may_raise = True
     open_columns: ClassVar[tuple[str, ...]] = ("code", "position", "time")  # of records that are kept

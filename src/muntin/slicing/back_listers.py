@@ -152,7 +152,7 @@ class PolicyLister(Lister):
 class LatestLister(Lister):
     """At each step with records, the last n before its end."""
 
-    hindsight = True
+    splits = True
     fills: ClassVar[dict[str, Fill]] = {"step": ("i8", NEVER)}
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:

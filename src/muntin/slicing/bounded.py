@@ -7,14 +7,15 @@ slices; the size follows what both have cost (Section 6.3.3 of general stream sl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import machines
 from muntin.slicing.fields import Values, frozen
-from muntin.slicing.listers import Batch
+from muntin.slicing.listers import Batch, runs
 from muntin.slicing.records import joined
 from muntin.slicing.store import AggregateStore, Ordered, Panes
 
@@ -57,6 +58,10 @@ class KeptRecords:
         while len(self.parts) > 1 and len(self.parts[-2]) <= 2 * len(self.parts[-1]):
             newer, older = self.parts.pop(), self.parts.pop()
             self.parts.append(_together(older, newer))
+
+    def set_fields(self, fields: Iterable[int]) -> None:
+        """Keep the values of these fields only."""
+        self.parts = [replace(part, values={n: part.values[n] for n in fields}) for part in self.parts]
 
     def take(self, code: Places, position: Places) -> tuple[Places, dict[int, Values]]:
         """Return the times and values of records, in this order."""
@@ -130,12 +135,8 @@ def cell_at(ordered: Ordered, code: Places, position: Places) -> Places:
 
 def _some(batch: Batch, at: Places) -> Batch:
     """Return some of the records of a batch, the last ones of each of its keys."""
-    run = np.searchsorted(batch.bounds, at, side="right") - 1
-    begins = np.flatnonzero(np.append(True, run[1:] != run[:-1]))
-    bounds, codes = np.append(begins, len(at)), batch.codes[run[begins]]
-    base = batch.base[run[begins]] + at[begins] - begins
     values = {number: some.take(at) for number, some in batch.values.items()}
-    return Batch(frozen(batch.times[at]), codes, bounds, base, values)
+    return _by_key(batch.times[at], batch.each_code()[at], batch.positions()[at], values)
 
 
 def _together(older: Batch, newer: Batch) -> Batch:
@@ -143,11 +144,10 @@ def _together(older: Batch, newer: Batch) -> Batch:
     code = np.concatenate([older.each_code(), newer.each_code()])
     order = np.argsort(code, kind="stable")
     code, position = code[order], np.concatenate([older.positions(), newer.positions()])[order]
-    begins = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
-    values: Mapping[int, Values] = {
-        number: joined([older.values[number], newer.values[number]]).take(order)
-        for number in newer.values
-        if number in older.values
-    }
-    times = np.concatenate([older.times, newer.times])[order]
-    return Batch(frozen(times), code[begins], np.append(begins, len(code)), position[begins] - begins, values)
+    values = {n: joined([older.values[n], some]).take(order) for n, some in newer.values.items()}
+    return _by_key(np.concatenate([older.times, newer.times])[order], code, position, values)
+
+
+def _by_key(times: Places, code: Places, position: Places, values: Mapping[int, Values]) -> Batch:
+    codes, bounds = runs(code)
+    return Batch(frozen(times), codes, bounds, position[bounds[:-1]] - bounds[:-1], values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -316,19 +316,21 @@ class Engine:
 
     def _risky(self) -> bool:
         """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
+        return self._may_raise() or self.sums.may_overflow()
+
+    def _may_raise(self) -> bool:
+        """Tell whether a user's functions run."""
         fields = self.slices.fields
         if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
             return True
         if any(slices.may_raise for slices in self.slices.positions.values()):
             return True
-        if any(planned.window.listed for planned in self.plan.of_family("grid")):
-            return True
-        return self.sums.may_overflow()
+        return any(planned.window.listed for planned in self.plan.of_family("grid"))
 
     def adds_singly(self) -> bool:
         """Tell whether a record in order, without nulls, needs no more than to be added to its slices."""
         irregular = any(planned.window.irregular for planned in self.plan.of_family("grid"))
-        return self.slices.one_by_one and not (irregular or self.waiting or self._risky())
+        return self.slices.one_by_one and not (irregular or self.waiting or self._may_raise())
 
     def _process(
         self,
@@ -501,8 +503,15 @@ class Engine:
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
         if self.sums.may_overflow():
-            self.sums.look_again(self._stores(), [slices.pending for slices in self._by_position()])
+            self.sums.look_again(self._stores(), self._kept_values())
         self._cells = max(256, self._held(), len(keys))
+
+    def _kept_values(self) -> list[Mapping[int, Values]]:
+        """Return the values of all records that are kept."""
+        kept = [slices.pending.values for slices in self._by_position()]
+        kept += [] if self.slices.log is None else [self.slices.log.values]
+        parts = [part for slices in self.slices.positions.values() for part in slices.settled.kept.parts]
+        return [*kept, *(part.values for part in parts)]
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""

@@ -85,7 +85,7 @@ def _slices(engine: Engine) -> dict[str, Any]:
         facts["records"] = "by position of a key's records, " + (
             "each by itself: windows look back from each" if _any(engine, "every_record") else _WHERE
         )
-        if _any(engine, "hindsight") and not _any(engine, "every_record"):
+        if _splits(engine):
             most = max(slices.settled.size.most for slices in engine.slices.positions.values())
             facts["records"] += f", at most {most} at a time: windows begin in hindsight, and split them"
     return facts
@@ -95,6 +95,11 @@ def _any(engine: Engine, trait: str) -> bool:
     """Tell whether the windows of some lister are of this kind."""
     listers = [lister for s in engine.slices.positions.values() for lister in s.settled.listers.values()]
     return any(getattr(lister, trait) for lister in listers)
+
+
+def _splits(engine: Engine) -> bool:
+    """Tell whether slices are of bounded size, and their records kept, since windows split them."""
+    return _any(engine, "splits") and not _any(engine, "every_record")
 
 
 def _ticks_per_unit(clock: Clock) -> int:
@@ -125,7 +130,7 @@ def _memory(engine: Engine) -> dict[str, str]:
             facts["records that wait"] = f"those above the watermark{late}: their position may change"
     if plan.of_family("position"):
         facts["windows that records mark off"] = "slices of open windows and of what windows look back to"
-        if _any(engine, "hindsight"):
+        if _splits(engine):
             facts["records that windows may begin at"] = "those of slices that may be split"
         if not engine.slices.in_order:
             facts["records in doubt"] = f"those above the watermark{late}: others may come before them"

@@ -79,6 +79,12 @@ def _unpacked(bits: Any, array: pa.Array) -> Flags:
     return whole[begin:]
 
 
+def runs(code: Places) -> tuple[Places, Places]:
+    """Return the keys of records that lie by key, and the bounds of their runs."""
+    begins = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+    return code[begins], np.append(begins, len(code))
+
+
 @dataclass(frozen=True)
 class Batch:
     """Records by key, in canonical order: those of key codes[r] lie from bounds[r] to bounds[r + 1]."""
@@ -165,7 +171,7 @@ class Lister(ABC):
     fills: ClassVar[dict[str, Fill]] = {}  # what is held for each key
     open_columns: ClassVar[tuple[str, ...]] = ()  # what is held for each open window
     every_record: ClassVar[bool] = False  # slices are cut at each record
-    hindsight: ClassVar[bool] = False  # windows begin or end within slices, which are then split
+    splits: ClassVar[bool] = False  # windows begin or end within slices, which are then split
     only_settled: ClassVar[bool] = False  # sees records once nothing can come before them
     may_raise: bool = False
 

@@ -15,15 +15,10 @@ from muntin.slicing.store import Ordered
 def look_up(engine: Engine, name: str, start: int, end: int, code: int | None, keys: KeyTable) -> pa.Table:
     """Return the aggregates of a query over the live slices that lie between two times, by key."""
     planned = next((p for p in engine.plan.queries if p.name == name), None)
-    if planned is None or planned.family == "count":
+    if planned is None or planned.family not in ("grid", "session"):
         raise ValueError(f"look-ups are by time: query {name!r} has no slices by time yet.")
     slices = engine.slices
-    if planned.family == "grid":
-        store = slices.grid
-    elif planned.family == "session":
-        store = slices.sessions[planned.origin]
-    else:
-        store = slices.positions[planned.origin].store
+    store = slices.grid if planned.family == "grid" else slices.sessions[planned.origin]
     assert store is not None
     if planned.origin is not None:
         start = max(start, planned.origin + 1)
@@ -42,9 +37,8 @@ def _stretches(
     planned: PlannedQuery, ordered: Ordered, start: int, end: int, code: int | None
 ) -> Rows | None:
     """Return for each key the slices between two times as a row; None if there are none."""
-    by_time = planned.family == "grid"  # others are told by their records
-    first, last = (ordered.start, ordered.start) if by_time else (ordered.first, ordered.last)
-    chosen = (first >= start) & (last < end)
+    last = ordered.last if planned.family == "session" else ordered.start
+    chosen = (ordered.start >= start) & (last < end)
     if code is not None:
         chosen &= ordered.code == code
     at = np.flatnonzero(chosen)
@@ -53,7 +47,7 @@ def _stretches(
     apart = np.diff(at) + np.diff(ordered.code[at]) != 1
     low, high = at[np.append(True, apart)], at[np.append(apart, True)] + 1
     begins, ends = np.full(len(low), start), np.full(len(low), end)
-    if not by_time:
+    if planned.family == "session":
         begins, ends = ordered.first[low], ordered.last[high - 1]
     query = np.full(len(low), planned.number)
     return Rows(query, ordered.code[low], begins, ends, None, None, low, high)

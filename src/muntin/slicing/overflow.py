@@ -7,7 +7,6 @@ from typing import Any
 
 from muntin.slicing.fields import CompiledField, Values
 from muntin.slicing.plan import Plan
-from muntin.slicing.records import RecordLog
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.store import AggregateStore
 
@@ -47,9 +46,9 @@ class IntegerSums:
         bound = self.bounds[number] = self.bounds.get(number, 0) + abs(value)
         return bound < _NEAR
 
-    def look_again(self, stores: Iterable[AggregateStore], logs: Iterable[RecordLog]) -> None:
-        """Find anew what sums could come to: what is live, and what waits."""
-        stores, logs = list(stores), list(logs)
+    def look_again(self, stores: Iterable[AggregateStore], kept: Iterable[Mapping[int, Values]]) -> None:
+        """Find anew what sums could come to: what is live, and what records may be cut otherwise."""
+        stores, kept = list(stores), list(kept)
         self.bounds = {}
         for number in self.fields():
             partials: Any = self._slices.fields[number]
@@ -58,7 +57,7 @@ class IntegerSums:
                 if number in store.fields:
                     high = partials.scalars(store.states(number))[0]
                     total += (int(abs(high).sum()) + len(high)) << 32
-            for log in logs:
-                if number in log.values and len(log):
-                    total += sum(abs(v) for v in log.values[number].columns[0].tolist())
+            for values in kept:
+                if number in values:
+                    total += sum(abs(v) for v in values[number].columns[0].tolist())
             self.bounds[number] = total

@@ -155,8 +155,10 @@ def _without_others(
     for family in ("session", "count", "position"):
         origins = {q[2] for q in plan["queries"] if kept[q[1]].window.family == family}
         listed = list(enumerate(described[f"{family}s"]))
+        old_tables = {name: tables.pop(name) for name in list(tables) if name.startswith(f"{family} ")}
         for k, (old, _) in enumerate([pair for pair in listed if pair[1] in origins]):
-            for name in [name for name in tables if f"{name} ".startswith(f"{family} {old} ")]:
-                tables[name.replace(f"{family} {old}", f"{family} {k}", 1)] = tables[name]
+            for name, table in old_tables.items():
+                if f"{name} ".startswith(f"{family} {old} "):
+                    tables[name.replace(f"{family} {old}", f"{family} {k}", 1)] = table
         described[f"{family}s"] = [origin for _, origin in listed if origin in origins]
     return described, tables

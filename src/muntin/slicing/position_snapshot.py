@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing.fields import FieldPartials, frozen
 from muntin.slicing.keys import KeyTable
-from muntin.slicing.listers import Batch, Lister
+from muntin.slicing.listers import Batch, Lister, runs
 from muntin.slicing.own_listers import UserLister
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.records import RecordLog
@@ -72,10 +72,12 @@ def load_positions(
     load_log(slices.pending, tables["pending"], fields, {**kinds, **signals})
     settled.seen, settled.cut = (np.array(numbers_of(tables["keys"], name)) for name in ("seen", "cut"))
     if "kept" in tables:
-        log = RecordLog(fields)
+        log = RecordLog(settled.store.fields)
         load_log(log, tables["kept"], fields, kinds)
         settled.kept.add(_as_batch(log, settled.seen))
     settled.edge = np.array(numbers_of(tables["keys"], "edge"), np.uint8)
+    if settled.splits and "kept" not in tables:
+        settled.edge[:] = 1  # a slice whose records are not kept may not go on: it could be split
     settled.reserve(len(settled.seen))
     for number, lister in settled.listers.items():
         table = tables[f"lister {number}"]
@@ -104,8 +106,7 @@ def _as_log(records: Batch) -> RecordLog:
 
 def _as_batch(log: RecordLog, seen: NDArray[np.int64]) -> Batch:
     """Return the records, which are the last ones of each key that have been seen."""
-    begins = np.flatnonzero(np.append(True, log.codes[1:] != log.codes[:-1]))
-    codes, bounds = log.codes[begins], np.append(begins, len(log))
+    codes, bounds = runs(log.codes)
     return Batch(frozen(log.times), codes, bounds, seen[codes] - bounds[1:], log.values)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muntin.slicing import loops, machines
 from muntin.slicing.bounded import KeptRecords, Size, cell_at, split
 from muntin.slicing.fields import FieldPartials, Values, frozen
-from muntin.slicing.listers import FAR, Batch, Flags, Found, Lister, together
+from muntin.slicing.listers import FAR, Batch, Flags, Found, Lister, runs, together
 from muntin.slicing.records import RecordLog
 from muntin.slicing.rows import RETRACT, Rows
 from muntin.slicing.slicer import Stretch
@@ -65,13 +65,23 @@ class Settled:
         self.kept = KeptRecords()  # in such slices
 
     def copy(self, *, store: bool = True) -> Settled:
-        """Return a state that goes on by itself; without `store`, no record may be read."""
+        """Return a state that goes on by itself; without `store`, no slice may be cut or split."""
         twin = copy.copy(self)
         twin.store = self.store.copy() if store else self.store
         twin.listers = {number: lister.copy() for number, lister in self.listers.items()}
         twin.seen, twin.cut, twin.edge = self.seen.copy(), self.cut.copy(), self.edge.copy()
         twin.kept = self.kept.copy()
         return twin
+
+    @property
+    def splits(self) -> bool:
+        """Whether windows begin or end within slices."""
+        return any(lister.splits for lister in self.listers.values())
+
+    @property
+    def every_record(self) -> bool:
+        """Whether each record is a slice, so that nothing is left to be split."""
+        return any(lister.every_record for lister in self.listers.values())
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys."""
@@ -102,7 +112,7 @@ class Settled:
             add(lister, lister.pass_time(bound, self.seen))
             if final:
                 add(lister, lister.rest(self.seen))
-        late = [windows for lister in some if lister.hindsight for windows in found.get(lister.number, [])]
+        late = [windows for lister in some if lister.splits for windows in found.get(lister.number, [])]
         if batch is not None:
             self._mark(batch, marks, late)
             self._cut(batch, marks)
@@ -120,11 +130,9 @@ class Settled:
 
     def _mark(self, batch: Batch, marks: Flags, late: list[Found]) -> None:
         """Mark further records before which slices are cut: where windows begin or end in hindsight."""
-        listers = self.listers.values()
-        if any(lister.every_record for lister in listers):
-            marks[:] = 1  # nothing is left to be split
-            return
-        if not any(lister.hindsight for lister in listers):
+        if self.every_record:
+            marks[:] = 1
+        if self.every_record or not self.splits:
             return
         marks[batch.positions() & (self.size.most - 1) == 0] = 1
         for windows in late:
@@ -137,9 +145,11 @@ class Settled:
     def _split(self, code: Places, begin: Places, end: Places) -> None:
         """Cut older slices where windows begin or end within them, and see what that costs."""
         records = split(self.store, self.kept, np.append(code, code), np.append(begin, end), self.seen)
+        ordered = self.store.ordered()
         if records:
             self.fresh = None
-        ordered = self.store.ordered()
+            last = np.flatnonzero(np.append(ordered.code[1:] != ordered.code[:-1], True))
+            self.cut[ordered.code[last]] = ordered.start[last]
         slices = cell_at(ordered, code, end - 1) - cell_at(ordered, code, begin) + 1
         self.size.weigh(records, int(slices.sum()))
 
@@ -202,12 +212,15 @@ class PositionSlices:
     ) -> None:
         """Follow a change of the queries; views that are there already stay."""
         self.settled.store.set_fields(fields)
-        self.settled.listers = listers
+        had_every_record, self.settled.listers = self.settled.every_record, listers
         self.views = {number: self.views.get(number, view) for number, view in views.items()}
         self.pending.set_fields([*fields, *(lister.signal for lister in listers.values())])
         self.settled.reserve(len(self.settled.seen))
-        if not any(lister.hindsight for lister in listers.values()):
+        if not self.settled.splits:
             self.settled.kept = KeptRecords()
+        self.settled.kept.set_fields(fields)
+        if self.settled.splits and had_every_record and not self.settled.every_record:
+            self.settled.edge[:] = 1  # the records of slices so far are not kept: none may go on
 
     def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
         """Take in records that count."""
@@ -239,7 +252,7 @@ class PositionSlices:
         batch = self._take(pending.times < reach if self._tied else pending.times <= reach)
         found = settled.read(batch, reach, final=final, listers=settled.listers.values())
         shown = self._batch(np.flatnonzero(pending.times <= watermark))
-        tail = settled.copy(store=shown is not None)
+        tail = settled.copy(store=shown is not None or settled.splits)
         listers = [lister for lister in tail.listers.values() if not lister.only_settled]
         changing = tail.read(shown, watermark, final=final, listers=listers)
         pending.settle()
@@ -276,8 +289,7 @@ class PositionSlices:
         if codes is None:
             codes, bounds = np.zeros(1, np.int64), np.array([0, len(times)])
         else:
-            begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-            codes, bounds = codes[begins], np.append(begins, len(times))
+            codes, bounds = runs(codes)
         base = self.settled.seen[codes] - bounds[:-1]
         return Batch(frozen(times), codes, bounds, base, values)
 

@@ -48,7 +48,7 @@ class SingleRecords:
         self._sums = engine.sums.fields()
 
     def process(self, batch: pa.RecordBatch | pa.Table) -> pa.Table | None:
-        """Take in a record; None if that is not so simple, and nothing has changed."""
+        """Take in a record; None if that is not so simple: at most what sums may come to has been counted."""
         if not self._plain:
             return None
         times = _number(batch.column(self._time), _WHOLE)
