@@ -20,6 +20,11 @@ def test_operator_agrees_with_the_oracle(shard, workload):
     check(workload)
 
 
+@given(workload=mixed(("last_n", "last_n", "aware", "policy_window", "punctuation")))
+def test_windows_that_split_slices_agree_with_the_oracle(workload):
+    check(workload)
+
+
 @given(workload=calendars())
 def test_calendars_agree_with_the_oracle(workload):
     check(workload)
