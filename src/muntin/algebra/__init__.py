@@ -13,6 +13,7 @@ from muntin.algebra.extremes import (
     relative_variation,
 )
 from muntin.algebra.fusion import Field, Fusion, fuse
+from muntin.algebra.holistic import collect, collect_distinct, concat, count_distinct, median, mode, quantile
 from muntin.algebra.laws import LawViolation, check_aggregate
 from muntin.algebra.moments import stddev, variance
 from muntin.algebra.sums import count, geomean, mean, product, sum
@@ -27,7 +28,11 @@ __all__ = [
     "argmax",
     "argmin",
     "check_aggregate",
+    "collect",
+    "collect_distinct",
+    "concat",
     "count",
+    "count_distinct",
     "first",
     "fuse",
     "geomean",
@@ -35,9 +40,12 @@ __all__ = [
     "max",
     "max_count",
     "mean",
+    "median",
     "min",
     "min_count",
+    "mode",
     "product",
+    "quantile",
     "relative_variation",
     "stddev",
     "sum",

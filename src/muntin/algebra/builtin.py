@@ -71,6 +71,10 @@ class BuiltIn(Aggregate):
         cls: Any = type(self)
         return _algebra(cls, self._finish(), self._finish_pair(), kinds, inverting)
 
+    def keywords(self) -> dict[str, Any]:
+        """Return what it was made with, beside its columns."""
+        return {}
+
     def _finish(self) -> Function:
         return self.finish
 

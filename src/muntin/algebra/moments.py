@@ -125,6 +125,10 @@ class Variance(BuiltIn):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.ddof,)
 
+    def keywords(self) -> dict[str, Any]:
+        """Return what it was made with."""
+        return {"ddof": self.ddof}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__.lower()}({', '.join([*map(repr, self.columns), f'ddof={self.ddof}'])})"
 

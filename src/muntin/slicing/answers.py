@@ -14,11 +14,12 @@ from muntin.algebra.builtin import BuiltIn
 from muntin.slicing import folds
 from muntin.slicing.fields import Answers, CompiledField, ObjectField, States, finish
 from muntin.slicing.plan import Plan
+from muntin.slicing.pooled import PooledField, Ranged
 from muntin.slicing.rows import RETRACT, Rows, queries_of
 from muntin.slicing.store import AggregateStore
 
 Places = NDArray[np.int64]
-How = Literal["each", "levels", "prefix", "slide", "tree"]
+How = Literal["each", "levels", "prefix", "slide", "tree", "ranges"]
 Choice = Callable[[int, AggregateStore, Places, Places, int], How]  # of how to fold ranges
 
 
@@ -107,6 +108,9 @@ class FoldedRows:
     def _fold_ranges(self, number: int, low: Places, high: Places, query: Places) -> States:
         store = self._store
         how = self._how(number, store, low, high, len(self.queries))
+        if how == "ranges":
+            unmerged: Any = Ranged(store.ordered_states(number), low, high)
+            return unmerged  # type: ignore[no-any-return]
         if how == "each":
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":
@@ -142,6 +146,9 @@ def answers_of(
     if not isinstance(aggregate, BuiltIn):
         number = reads[0][0]
         return store.fields[number].answers(states_of(number), aggregate)
+    pooled = store.fields[reads[0][0]]
+    if isinstance(pooled, PooledField):
+        return pooled.answers(states_of(reads[0][0]), aggregate)
     components: list[Any] = []
     missing: NDArray[np.bool_] | None = None
     for number, component in reads:

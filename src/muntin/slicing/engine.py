@@ -21,6 +21,7 @@ from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.overflow import IntegerSums
 from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.pooled import PooledField
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
@@ -194,10 +195,12 @@ class Engine:
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]
-            kinds = partials.kinds if isinstance(partials, CompiledField) else None
-            values = intake.read_values(plan, read, count, kinds)
+            values = intake.read_values(plan, read, count, partials.kinds)
             found[number] = values
-            if isinstance(partials, CompiledField):
+            if isinstance(partials, PooledField):
+                if values.kinds is None:
+                    partials.widen()
+            elif isinstance(partials, CompiledField):
                 if values.kinds is None:
                     self._widen(number, None)
                 elif values.valid is not None and not partials.nullable:
@@ -320,8 +323,7 @@ class Engine:
 
     def _may_raise(self) -> bool:
         """Tell whether a user's functions run."""
-        fields = self.slices.fields
-        if not all(isinstance(partials, CompiledField) and partials.part for partials in fields.values()):
+        if any(partials.may_raise for partials in self.slices.fields.values()):
             return True
         if any(slices.may_raise for slices in self.slices.positions.values()):
             return True
@@ -490,7 +492,20 @@ class Engine:
             self.let_go(keys)
 
     def _crowded(self) -> bool:
-        return self._held() > 2 * self._cells
+        return self._held() > 2 * self._cells or any(partials.crowded for _, partials in self._pooled())
+
+    def _pooled(self) -> list[tuple[int, PooledField]]:
+        """Return the fields whose partials lie in a pool."""
+        return [
+            (n, partials) for n, partials in self.slices.fields.items() if isinstance(partials, PooledField)
+        ]
+
+    def _pack_pools(self) -> None:
+        """Leave values behind that no slice has any more."""
+        for slices in self.slices.counts.values():
+            slices.forget_shown()
+        for number, partials in self._pooled():
+            partials.pack([store.states(number) for store in self._stores() if number in store.fields])
 
     def _held(self) -> int:
         """Return the number of cells, and of records that are kept to split them."""
@@ -502,6 +517,7 @@ class Engine:
         self.slices.let_go(self.watermark, self.lateness)
         self.windows.let_go(self.watermark)
         self._forget_keys(keys)
+        self._pack_pools()
         if self.sums.may_overflow():
             self.sums.look_again(self._stores(), self._kept_values())
         self._cells = max(256, self._held(), len(keys))
@@ -575,4 +591,5 @@ class Engine:
         """Return the bytes of live slices, and of records that are kept."""
         total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
         total += sum(slices.nbytes for slices in self._by_position())
+        total += sum(partials.nbytes for _, partials in self._pooled())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)

@@ -62,8 +62,10 @@ def frozen(data: NDArray[Any]) -> NDArray[Any]:
 class FieldPartials(ABC):
     """The verbs of a field, over arrays of its partials."""
 
+    kinds: Kinds | None = None  # of the numbers that it reads; None: objects
     nullable: bool
     invertible: bool
+    may_raise = False  # a user's functions run
     removal: Literal["invert", "if extreme", "recompute"] = "recompute"  # of records that leave a slice
     counts_records = False  # the partials are numbers of records
 
@@ -132,6 +134,11 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
     """Return the verbs of a fused field over columns of these types; `own` is a user's aggregate."""
     from muntin.kernels import NotCompilableError
 
+    if field.part in ("runs", "list"):
+        from muntin.slicing.pooled import ListField
+        from muntin.slicing.runs import RunsField
+
+        return RunsField(kinds) if field.part == "runs" else ListField(kinds)
     empty = own.empty if own else None
     part = None if own else PARTS[field.part](kinds, True)
     algebra = own.algebra(kinds) if own else part_algebra(part, kinds)  # type: ignore[arg-type]
@@ -177,6 +184,7 @@ class CompiledField(FieldPartials):
         self.kinds = kinds
         self.kernel = instantiate("slices")
         self.part = part
+        self.may_raise = part is None
         self.nullable = nullable
         self.invertible = invertible
         # A float sum that a large value has left would keep the rounding that it came with.
@@ -386,6 +394,7 @@ class ObjectField(FieldPartials):
 
     nullable = True
     invertible = False
+    may_raise = True
 
     def __init__(self, algebra: Algebra, part: Part | None) -> None:
         self.algebra = algebra

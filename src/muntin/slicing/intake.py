@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
+from muntin.algebra.holistic import Concat, Holistic, Quantile
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.windows.durations import LIMIT, Clock
 
-_ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax"}
+_ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax", "runs"}
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -258,6 +259,10 @@ def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
             raise TypeError(
                 f"{aggregate!r} needs values with an order, but column {aggregate.columns[0]!r} holds {kind}."
             )
+    if isinstance(aggregate, Concat):
+        kind = types[aggregate.columns[0]]
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+            raise TypeError(f"{aggregate!r} needs texts, but column {aggregate.columns[0]!r} holds {kind}.")
     if not aggregate.numeric:
         return
     for name in aggregate.columns:
@@ -271,6 +276,8 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
     """Return the type of an aggregate's output column; None where only its answers tell."""
     if not isinstance(aggregate, BuiltIn):
         return None
+    if isinstance(aggregate, Holistic):
+        return _holistic_type(aggregate, types[aggregate.columns[0]])
     if aggregate.selective and aggregate.columns:
         return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
     if aggregate.result == "v":
@@ -278,6 +285,16 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
         if pa.types.is_floating(kind):
             return pa.float64()
         return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.int64()
+    return pa.int64() if aggregate.result == "i8" else pa.float64()
+
+
+def _holistic_type(aggregate: Holistic, kind: pa.DataType) -> pa.DataType:
+    if aggregate.gives == "values":
+        return pa.list_(kind)
+    if aggregate.gives in ("value", "text"):
+        return kind
+    if isinstance(aggregate, Quantile) and isinstance(aggregate.q, tuple):
+        return pa.list_(pa.float64())
     return pa.int64() if aggregate.result == "i8" else pa.float64()
 
 

@@ -124,6 +124,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
         values = data.tolist()
         if missing is not None:
             values = [None if gone else v for v, gone in zip(values, missing.tolist(), strict=True)]
+        if kind is not None and pa.types.is_list(kind):
+            return _lists(values, kind)
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
         return pa.array(values, kind)
@@ -133,6 +135,20 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
     if pa.types.is_temporal(kind):
         return array.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).view(kind)
     return array.cast(kind)
+
+
+def _lists(rows: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return lists as a column; a number in one may stand for a time or a flag."""
+    flat = [value for row in rows if row is not None for value in row]
+    numbers = np.array(flat) if flat and type(flat[0]) in (int, float) else None
+    if numbers is not None and numbers.dtype in (np.int64, np.float64):
+        values = as_arrow(numbers, None, kind.value_type)
+    else:
+        values = pa.array(flat, kind.value_type)
+    ends = itertools.accumulate(0 if row is None else len(row) for row in rows)
+    begins = itertools.chain([0], ends)
+    offsets = [None if row is None else at for row, at in zip([*rows, ()], begins, strict=True)]
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
 
 
 def in_turn(tables: Sequence[pa.Table]) -> pa.Table:

@@ -34,7 +34,7 @@ class FieldPlan:
         """Whether partials may be combined in any order."""
         if self.own is not None:
             return self.own.commutative
-        return self.field.part not in ("first", "last", "argmin", "argmax")
+        return self.field.part not in ("first", "last", "argmin", "argmax", "list")
 
     def __str__(self) -> str:
         name = self.field.part if self.own is None else type(self.own).__name__

@@ -91,8 +91,7 @@ def _describe_aggregate(aggregate: Aggregate) -> dict[str, Any]:
         own = [type(aggregate).__qualname__, list(aggregate.columns), repr(aggregate._parameters())]
         return {"own": own}
     name = "count" if isinstance(aggregate, Count) else _public_name(type(aggregate))
-    parameters = {"ddof": aggregate.ddof} if hasattr(aggregate, "ddof") else {}
-    return {"name": name, "columns": list(aggregate.columns), "parameters": parameters}
+    return {"name": name, "columns": list(aggregate.columns), "parameters": aggregate.keywords()}
 
 
 def make_query(description: Mapping[str, Any]) -> Query | None:

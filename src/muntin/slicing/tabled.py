@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from muntin.slicing.envelope import decode, encode
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
+from muntin.slicing.pooled import PooledField
 from muntin.slicing.records import RecordLog
 from muntin.slicing.store import AggregateStore
 
@@ -19,6 +20,8 @@ _CELLS = ("code", "start", "first", "last", "rows")
 
 def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str, pa.Array]:
     """Return partials as columns whose names begin with this one."""
+    if isinstance(partials, PooledField):
+        return _dump_pooled(partials, states, name)
     if isinstance(partials, CompiledField):
         present = partials.present(states)
         columns = {} if present is None else {f"{name}.present": pa.array(present)}
@@ -28,6 +31,8 @@ def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str,
 
 def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     """Return the partials that were dumped under a name."""
+    if isinstance(partials, PooledField) and table.num_rows:
+        return _load_pooled(partials, table, name)
     states = partials.allocate(table.num_rows)
     if not table.num_rows:
         return states
@@ -42,6 +47,26 @@ def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     for k, column in enumerate(columns):
         column[:] = numbers_of(table, f"{name}.{k}")
     return states
+
+
+def _dump_pooled(partials: PooledField, states: States, name: str) -> dict[str, pa.Array]:
+    """Return stretches of values as lists, and how many records have each."""
+    values, counts, bounds = partials.dump(states)
+    offsets = pa.array(bounds)
+    columns = {f"{name}.values": pa.LargeListArray.from_arrays(offsets, plain_column(values))}
+    if partials.counted:
+        columns[f"{name}.counts"] = pa.LargeListArray.from_arrays(offsets, pa.array(counts))
+    return columns
+
+
+def _load_pooled(partials: PooledField, table: pa.Table, name: str) -> States:
+    lists = table[f"{name}.values"].combine_chunks()
+    bounds = lists.offsets.to_numpy()
+    values = load_column(pa.table({"values": lists.flatten()}), "values") if bounds[-1] > bounds[0] else []
+    counts = np.ones(0, np.int64)
+    if partials.counted:
+        counts = table[f"{name}.counts"].combine_chunks().flatten().to_numpy()
+    return partials.load(np.asarray(values), counts, bounds - bounds[0])
 
 
 def numbers_of(table: pa.Table, name: str) -> Any:
@@ -104,7 +129,10 @@ def load_log(
         valid = None
         if f"{number}.valid" in table.column_names:
             valid = np.array(numbers_of(table, f"{number}.valid"), bool)
-        compiled = isinstance(fields.get(number), CompiledField) or number < 0  # below 0: read by windows
+        partials = fields.get(number)
+        compiled = (
+            partials is not None and partials.kinds is not None
+        ) or number < 0  # below 0: read by windows
         if names or kinds[number] == ():
             log.values[number] = Values(columns, valid, len(log.times), kinds[number] if compiled else None)
 

@@ -22,6 +22,7 @@ from muntin.slicing.ended import (
 )
 from muntin.slicing.fields import CompiledField
 from muntin.slicing.plan import Plan, PlannedQuery
+from muntin.slicing.pooled import PooledField
 from muntin.slicing.rows import (
     FOREVER,
     INSERT,
@@ -322,7 +323,7 @@ class WindowManager:
     def look_up(self, store: AggregateStore, rows: Rows) -> Emission:
         """Return rows with their aggregates, folded by themselves: what windows need stays as it is."""
         emission, combines = Emission(), self.final_combines
-        self._emit(store, [rows], emission, lambda *_: "each")
+        self._emit(store, [rows], emission, _each)
         self.final_combines = combines
         return emission
 
@@ -379,6 +380,8 @@ class WindowManager:
     def _how(self, number: int, store: AggregateStore, low: Places, high: Places, queries: int) -> How:
         """Choose how to fold ranges: as the user chose, else by what takes the fewest combines."""
         partials = store.fields[number]
+        if isinstance(partials, PooledField):
+            return "ranges"
         if self.store == "lazy" or not isinstance(partials, CompiledField):
             return "each"
         if self.store == "eager":
@@ -426,3 +429,8 @@ class WindowManager:
             return bool(end(planned.window, identity[2]) > settled)
 
         self.revisions = {i: r for i, r in self.revisions.items() if i[0] in alive and may_change(i)}
+
+
+def _each(number: int, store: AggregateStore, *_: Any) -> How:
+    """Fold ranges each by itself."""
+    return "ranges" if isinstance(store.fields[number], PooledField) else "each"

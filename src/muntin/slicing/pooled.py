@@ -1,0 +1,312 @@
+"""Fields whose partials are stretches of a pool of values: sorted runs of distinct ones, or lists in order.
+
+A partial is where its stretch begins and ends, so that partials are copied like numbers. What is in the pool
+is never written again: a merge appends. Stretches that nobody has any more are left behind when the pool is
+packed, which the engine does as it lets go of slices.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import Aggregate, Kinds
+from muntin.slicing import loops, run_loops
+from muntin.slicing.fields import Answers, FieldPartials, States, Values
+
+Places = NDArray[np.int64]
+_ROOM = 1 << 10
+_LONG = 48  # values: NumPy sorts longer stretches faster
+_ROUND = 1 << 16  # entries: pools that are smaller are not worth packing
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """The partials of windows, each a range of slices that nobody has merged."""
+
+    states: States  # of slices, by key and time
+    low: Places
+    high: Places
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, at: Any) -> Ranged:
+        return Ranged(self.states, self.low[at], self.high[at])
+
+
+class Pool:
+    """Values end to end; with runs, also how many records are before each."""
+
+    def __init__(self, *, objects: bool, counted: bool) -> None:
+        self.values: NDArray[Any] = np.empty(_ROOM, object if objects else np.int64)
+        self.total = np.zeros(_ROOM + 1 if counted else 1, np.int64)
+        self.used = 0
+        self._counted = counted
+
+    @property
+    def objects(self) -> bool:
+        """Whether values are not just numbers."""
+        return self.values.dtype == object
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many more."""
+        if self.used + count > len(self.values):
+            room = max(self.used + count, 2 * len(self.values))
+            values = np.empty(room, self.values.dtype)
+            values[: self.used] = self.values[: self.used]
+            self.values = values
+            if self._counted:
+                self.total = np.append(self.total, np.zeros(room + 1 - len(self.total), np.int64))
+
+    def counts(self, begin: int, end: int) -> Places:
+        """Return how many records have each of some values."""
+        return np.diff(self.total[begin : end + 1])
+
+
+class PooledField(FieldPartials):
+    """Partials in a pool; none where a stretch is empty."""
+
+    invertible = False
+    nullable = True
+    counted: bool
+
+    def __init__(self, kinds: Kinds | None) -> None:
+        self.kinds = kinds  # None: objects
+        self.pool = Pool(objects=kinds is None, counted=self.counted)
+        self._live = 0  # entries, when the pool was last packed
+
+    # ---- numbers as they are kept ----
+
+    @abstractmethod
+    def keys(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """Return numbers as they lie in the pool."""
+
+    @abstractmethod
+    def numbers(self, keys: NDArray[Any]) -> NDArray[Any]:
+        """Return what lies in the pool as the numbers, or objects, that it stands for."""
+
+    def widen(self) -> None:
+        """Hold objects from now on: a number came that 64 bits do not hold."""
+        if self.kinds is not None:
+            pool, objects = self.pool, np.empty(len(self.pool.values), object)
+            objects[: pool.used] = self.numbers(pool.values[: pool.used]).tolist()
+            pool.values, self.kinds = objects, None
+
+    def _read(self, values: Values) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Return values as they lie in the pool, and which are there."""
+        (column,) = values.columns
+        if self.kinds is not None:
+            return self.keys(column), values.valid
+        if values.kinds is not None:  # of records that waited since before the field was widened
+            objects = np.empty(len(column), object)
+            objects[:] = column.tolist()
+            column = objects
+        return column, values.valid
+
+    # ---- verbs ----
+
+    def allocate(self, count: int) -> States:
+        """Return room for so many partials."""
+        return np.zeros((count, 2), np.int64)
+
+    def of_segments(self, values: Values, bounds: Places) -> States:
+        """Return the partials of neighbouring records, from one bound to the next."""
+        column, valid = self._read(values)
+        if valid is not None:
+            kept = np.flatnonzero(valid)
+            column, bounds = column[kept], np.searchsorted(kept, bounds)
+        return self._appended(column, bounds)
+
+    @abstractmethod
+    def _appended(self, column: NDArray[Any], bounds: Places) -> States:
+        """Append stretches of values to the pool."""
+
+    def scatter(
+        self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
+    ) -> None:
+        """Put record i behind the state at[i]; blank ones hold nothing."""
+        del apart
+        counts = np.bincount(at[: values.count], minlength=1)
+        order = np.empty(values.count, np.int64)
+        loops.run("group", at[: values.count], counts, order)
+        touched = np.flatnonzero(counts)
+        bounds = np.append(0, np.cumsum(counts[touched]))
+        new = self.of_segments(values.take(order), bounds)
+        self.merge(states, touched, blank[touched], new)
+        blank[touched] = False
+
+    def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
+        """Put a single record behind the state at a place, if there is one."""
+        one = self.of_segments(values, np.array([0, 1]))
+        self.merge(states, np.array([at]), np.array([new]), one)
+
+    def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
+        """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+        while len(at):
+            _, firsts = np.unique(at, return_index=True)
+            into, fresh = at[firsts], blank[firsts]
+            states[into[fresh]] = others[firsts[fresh]]
+            into, more = into[~fresh], others[firsts[~fresh]]
+            if len(into):
+                states[into] = self.joined(states[into], more)
+            if len(firsts) == len(at):
+                return
+            rest = np.delete(np.arange(len(at)), firsts)
+            at, blank, others = at[rest], blank[rest], others[rest]
+
+    def joined(self, older: States, newer: States) -> States:
+        """Return the partials of pairs; where one of two is empty, it is the other."""
+        out = np.where((older[:, 0] == older[:, 1])[:, None], newer, older)
+        both = np.flatnonzero((older[:, 0] < older[:, 1]) & (newer[:, 0] < newer[:, 1]))
+        if len(both):
+            out[both] = self._joined(older[both], newer[both])
+        return out
+
+    @abstractmethod
+    def _joined(self, older: States, newer: States) -> States:
+        """Return the partials of pairs, none of which is empty."""
+
+    def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return the partials of ranges, none empty, joined in pairs, pairs of pairs and so on."""
+        sizes = high - low
+        firsts = np.cumsum(sizes) - sizes
+        level = states[np.arange(int(sizes.sum())) + np.repeat(low - firsts, sizes)]
+        combines = len(level) - len(sizes)
+        while len(level) > len(sizes):
+            place = np.arange(len(level)) - np.repeat(firsts, sizes)
+            left = np.flatnonzero(place & 1 == 0)
+            paired = place[left] + 1 < np.repeat(sizes, (sizes + 1) // 2)
+            out = level[left]
+            out[paired] = self.joined(out[paired], level[left[paired] + 1])
+            level, sizes = out, (sizes + 1) // 2
+            firsts = np.cumsum(sizes) - sizes
+        return level, combines
+
+    def present(self, states: States) -> NDArray[np.bool_] | None:
+        """Return which partials hold a value."""
+        there: NDArray[np.bool_] = states[:, 1] > states[:, 0]
+        return there
+
+    def answers(self, states: States | Ranged, aggregate: Aggregate) -> Answers:
+        """Return the answers of an aggregate."""
+        if not isinstance(states, Ranged):
+            one = np.arange(len(states))
+            states = Ranged(states, one, one + 1)
+        return self._answers(states, aggregate)
+
+    @abstractmethod
+    def _answers(self, windows: Ranged, aggregate: Any) -> Answers:
+        """Return the answers of an aggregate over windows."""
+
+    # ---- packing ----
+
+    @property
+    def crowded(self) -> bool:
+        """Whether most of the pool may be left over."""
+        return self.pool.used > 2 * self._live + _ROUND
+
+    def pack(self, held: Sequence[States]) -> None:
+        """Keep only the partials that somebody holds; these are told their new places."""
+        old = self.pool
+        self.pool = Pool(objects=old.objects, counted=self.counted)
+        self.pool.reserve(sum(int((states[:, 1] - states[:, 0]).sum()) for states in held))
+        for states in held:
+            states[:] = self._copied(old, states)
+        self._live = self.pool.used
+
+    def _copied(self, old: Pool, states: States) -> States:
+        """Return partials of another pool as those of this one, which has room for them."""
+        pool, out = self.pool, np.empty_like(states)
+        if not old.objects:
+            pool.used = self._copy(old, states, out)
+            return out
+        for s, (begin, end) in enumerate(states.tolist()):
+            size = end - begin
+            pool.values[pool.used : pool.used + size] = old.values[begin:end]
+            if self.counted:
+                totals = np.cumsum(old.counts(begin, end)) + pool.total[pool.used]
+                pool.total[pool.used + 1 : pool.used + size + 1] = totals
+            out[s] = pool.used, pool.used + size
+            pool.used += size
+        return out
+
+    @abstractmethod
+    def _copy(self, old: Pool, states: States, out: States) -> int:
+        """Copy stretches of numbers from another pool; return how much is then used."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what lies in the pool."""
+        return self.pool.used * (self.pool.values.itemsize + (8 if self.counted else 0))
+
+    # ---- as columns ----
+
+    def dump(self, states: States) -> tuple[NDArray[Any], Places, Places]:
+        """Return values end to end, how many records have each, and the bounds between partials."""
+        sizes = states[:, 1] - states[:, 0]
+        bounds = np.append(0, np.cumsum(sizes))
+        at = np.arange(int(bounds[-1])) + np.repeat(states[:, 0] - bounds[:-1], sizes)
+        counts = self.pool.total[at + 1] - self.pool.total[at] if self.counted else np.ones(0, np.int64)
+        return self.numbers(self.pool.values[at]), counts, bounds
+
+    def load(self, values: NDArray[Any], counts: Places, bounds: Places) -> States:
+        """Return the partials that were dumped."""
+        if values.dtype == object:
+            self.widen()
+        pool = self.pool
+        pool.reserve(len(values))
+        pool.values[pool.used : pool.used + len(values)] = values if self.kinds is None else self.keys(values)
+        if self.counted:
+            pool.total[pool.used + 1 : pool.used + len(values) + 1] = (
+                np.cumsum(counts) + pool.total[pool.used]
+            )
+        states = np.stack([bounds[:-1], bounds[1:]], axis=1) + pool.used
+        pool.used += len(values)
+        return states
+
+
+class ListField(PooledField):
+    """All values in the order of their records."""
+
+    counted = False
+
+    def keys(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the bits of numbers."""
+        return np.ascontiguousarray(numbers).view(np.int64)
+
+    def numbers(self, keys: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers with these bits."""
+        return keys.view(np.float64) if self.kinds == ("f8",) else keys
+
+    def _appended(self, column: NDArray[Any], bounds: Places) -> States:
+        pool = self.pool
+        pool.reserve(len(column))
+        pool.values[pool.used : pool.used + len(column)] = column
+        states = np.stack([bounds[:-1], bounds[1:]], axis=1) + pool.used
+        pool.used += len(column)
+        return states
+
+    def _joined(self, older: States, newer: States) -> States:
+        pairs = np.stack([older, newer], axis=1).reshape(-1, 2)
+        self.pool.reserve(int((pairs[:, 1] - pairs[:, 0]).sum()))
+        out = self._copied(self.pool, pairs)
+        return np.stack([out[::2, 0], out[1::2, 1]], axis=1)
+
+    def _copy(self, old: Pool, states: States, out: States) -> int:
+        pool = self.pool
+        used: int = run_loops.run("copy_lists", old.values, states, pool.values, pool.used, out)
+        return used
+
+    def _answers(self, windows: Ranged, aggregate: Any) -> Answers:
+        finish, data = aggregate._finish(), []
+        for low, high in zip(windows.low.tolist(), windows.high.tolist(), strict=True):
+            slices = [self.pool.values[begin:end] for begin, end in windows.states[low:high].tolist()]
+            values = self.numbers(np.concatenate(slices)).tolist()
+            data.append(finish(values) if values else aggregate.empty)
+        return Answers(data, None)

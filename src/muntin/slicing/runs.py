@@ -1,0 +1,313 @@
+"""Runs: the distinct values of a slice, ascending, each with how often it occurs; and what is asked of them.
+
+Windows are ranges of slices. What many of them ask is found for all at once, without merging the slices of
+any: a wavelet matrix over the entries of all slices gives order statistics, a sweep the numbers of distinct
+values, and counts that go along with windows the modes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.algebra.holistic import CollectDistinct, CountDistinct, Mode
+from muntin.slicing import run_loops
+from muntin.slicing.fields import Answers, States
+from muntin.slicing.pooled import _LONG, Pool, PooledField, Ranged
+
+Places = NDArray[np.int64]
+_BLOCK = 1 << 15  # entries
+_SIGN = np.int64(2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of slices end to end, and the range of each window among them."""
+
+    values: NDArray[Any]
+    weights: Places
+    begin: Places
+    end: Places
+
+
+@dataclass(frozen=True)
+class Block:
+    """Windows that lie close together, with the entries about them: numbered by value."""
+
+    which: Places
+    distinct: NDArray[Any]  # values, ascending
+    codes: NDArray[np.int32]
+    weights: Places
+    begin: Places
+    end: Places
+
+
+class RunsField(PooledField):
+    """The distinct values of each slice, and how often they occur."""
+
+    counted = True
+
+    def keys(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """Return numbers as integers in the same order; NaN is the largest, and -0.0 is 0.0."""
+        if numbers.dtype != np.float64:
+            return numbers
+        bits = np.where(numbers != numbers, np.nan, numbers + 0.0).view(np.int64)
+        return np.where(bits < 0, bits ^ _SIGN, bits)
+
+    def numbers(self, keys: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers that integers stand for."""
+        if self.kinds != ("f8",):
+            return keys
+        return np.where(keys < 0, keys ^ _SIGN, keys).view(np.float64)
+
+    def _appended(self, column: NDArray[Any], bounds: Places) -> States:
+        pool, sizes = self.pool, np.diff(bounds)
+        pool.reserve(len(column))
+        if pool.objects:
+            return self._append_objects(column, bounds)
+        ordered = np.array(column)
+        for s in np.flatnonzero(sizes > _LONG).tolist():
+            ordered[bounds[s] : bounds[s + 1]].sort()
+        run_loops.run("sort_segments", ordered, bounds, _LONG)
+        states = self.allocate(len(sizes))
+        pool.used = run_loops.run("encode", ordered, bounds, pool.values, pool.total, pool.used, states)
+        return states
+
+    def _append_objects(self, column: NDArray[Any], bounds: Places) -> States:
+        states = self.allocate(len(bounds) - 1)
+        for s in range(len(states)):
+            ordered = np.sort(column[bounds[s] : bounds[s + 1]], kind="stable")
+            states[s] = self._append_run(ordered, np.ones(len(ordered), np.int64))
+        return states
+
+    def _append_run(self, ordered: NDArray[Any], counts: Places) -> tuple[int, int]:
+        """Append ascending objects, which may repeat, with how often each occurs."""
+        pool, begin = self.pool, self.pool.used
+        if not len(ordered):
+            return begin, begin
+        firsts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).astype(bool)))
+        pool.reserve(len(firsts))
+        end = begin + len(firsts)
+        pool.values[begin:end] = ordered[firsts]
+        pool.total[begin + 1 : end + 1] = np.cumsum(np.add.reduceat(counts, firsts)) + pool.total[begin]
+        pool.used = end
+        return begin, end
+
+    def _joined(self, older: States, newer: States) -> States:
+        pool, out = self.pool, self.allocate(len(older))
+        pool.reserve(int((older[:, 1] - older[:, 0] + newer[:, 1] - newer[:, 0]).sum()))
+        if not pool.objects:
+            pool.used = run_loops.run("join_runs", pool.values, pool.total, pool.used, older, newer, out)
+            return out
+        for s, ((a, b), (c, d)) in enumerate(zip(older.tolist(), newer.tolist(), strict=True)):
+            values = np.concatenate([pool.values[a:b], pool.values[c:d]])
+            order = np.argsort(values, kind="stable")
+            counts = np.append(pool.counts(a, b), pool.counts(c, d))
+            out[s] = self._append_run(values[order], counts[order])
+        return out
+
+    def _copy(self, old: Pool, states: States, out: States) -> int:
+        pool = self.pool
+        used: int = run_loops.run(
+            "copy_runs", old.values, old.total, states, pool.values, pool.total, pool.used, out
+        )
+        return used
+
+    # ---- answers ----
+
+    def _answers(self, windows: Ranged, aggregate: Any) -> Answers:
+        total = self.pool.total
+        weights = np.append(0, np.cumsum(total[windows.states[:, 1]] - total[windows.states[:, 0]]))
+        count = weights[windows.high] - weights[windows.low]
+        missing = count == 0
+        there = np.flatnonzero(~missing)
+        some = windows if len(there) == len(windows) else windows[there]
+        if isinstance(aggregate, CountDistinct):
+            data = np.zeros(len(windows), np.int64)
+            data[there] = self._distinct(some)
+            return Answers(data, None)
+        if isinstance(aggregate, Mode):
+            modes = np.zeros(len(windows), self.pool.values.dtype)
+            modes[there] = self._modes(some)
+            return Answers(self.numbers(modes), missing if missing.any() else None)
+        if isinstance(aggregate, CollectDistinct):
+            lists = np.full(len(windows), None, object)
+            lists[there] = self._collected(some)
+            return Answers(lists.tolist(), None)
+        shares = aggregate.q if isinstance(aggregate.q, tuple) else (aggregate.q,)
+        found = np.full((len(windows), len(shares)), np.nan)
+        found[there] = self._quantiles(some, count[there], shares)
+        if isinstance(aggregate.q, tuple):
+            rows = zip(found.tolist(), missing.tolist(), strict=True)
+            return Answers([None if gone else row for row, gone in rows], None)
+        return Answers(found[:, 0].copy(), missing if missing.any() else None)
+
+    def _quantiles(self, windows: Ranged, count: Places, shares: tuple[float, ...]) -> NDArray[np.float64]:
+        """Return the values at shares of all records, interpolated."""
+        rank = (count[:, None] - 1) * np.array(shares)
+        below = np.floor(rank).astype(np.int64)
+        share = rank - below
+        above = np.minimum(below + 1, count[:, None] - 1)
+        which = np.repeat(np.arange(len(windows)), len(shares))
+        between = np.flatnonzero(share.ravel() > 0)
+        ranks = np.append(below.ravel(), above.ravel()[between])
+        values = self._selected(windows, np.append(which, which[between]), ranks)
+        low = values[: len(which)].reshape(rank.shape)
+        out = low.copy()
+        high, part = values[len(which) :], share.ravel()[between]
+        out.ravel()[between] = low.ravel()[between] * (1 - part) + high * part
+        return out
+
+    def _selected(self, windows: Ranged, which: Places, rank: Places) -> NDArray[np.float64]:
+        """Return the values of ranks within windows, as floats."""
+        out = np.empty(len(which), self.pool.values.dtype)
+        slices = windows.high - windows.low
+        single = (slices == 1)[which] & (not self.pool.objects)
+        at = np.flatnonzero(single)
+        if len(at):
+            begin, end = windows.states[windows.low[which[at]]].T.copy()
+            picked = np.empty(len(at), np.int64)
+            run_loops.run("pick", self.pool.values, self.pool.total, begin, end, rank[at], picked)
+            out[at] = picked
+        at = np.flatnonzero(~single)
+        if len(at) and self._few(windows[which[at]]):
+            out[at] = self._picked(windows[which[at]], rank[at])
+        elif len(at):
+            out[at] = self._searched(windows[which[at]], rank[at])
+        found: NDArray[np.float64] = self.numbers(out).astype(np.float64)
+        return found
+
+    def _few(self, windows: Ranged) -> bool:
+        """Tell whether it is cheaper to look at the slices of each window than to number all entries."""
+        if self.pool.objects:
+            return False
+        slices = windows.high - windows.low
+        entries = self._within(windows)
+        length = max(2.0, entries / max(1, int(windows.high.max() - windows.low.min())))
+        steps = float(slices.sum()) * math.log2(length) * (math.log2(length) + math.log2(slices.max() + 1))
+        return steps < entries * (25 + 2 * math.log2(entries + 2)) + len(windows) * 100
+
+    @staticmethod
+    def _within(windows: Ranged) -> int:
+        """Return the number of entries in the slices that windows have."""
+        sizes = windows.states[:, 1] - windows.states[:, 0]
+        return int(sizes[_held(windows)].sum())
+
+    def _picked(self, windows: Ranged, rank: Places) -> Places:
+        out, room = np.empty(len(rank), np.int64), int((windows.high - windows.low).max())
+        left = np.empty((3, room), np.int64)
+        told = (self.pool.values, self.pool.total, windows.states, windows.low, windows.high)
+        run_loops.run("pick_of_several", *told, rank, left, out)
+        return out
+
+    def _searched(self, windows: Ranged, rank: Places) -> NDArray[Any]:
+        """Return values of ranks, each bit of their numbers found for all windows of a block at once."""
+        out = np.empty(len(rank), self.pool.values.dtype)
+        for block in self._blocks(windows):
+            codes, weights = block.codes, block.weights
+            begin, end, left = block.begin.copy(), block.end.copy(), rank[block.which]
+            found = np.zeros(len(left), np.int64)
+            ranks, before = np.empty(len(codes) + 1, np.int32), np.empty(len(codes) + 1, np.int64)
+            for bit in range((len(block.distinct) - 1).bit_length() - 1, -1, -1):
+                ahead, ahead_weights = np.empty_like(codes), np.empty_like(weights)
+                zeros = run_loops.run("halve", codes, weights, bit, ranks, before, ahead, ahead_weights)
+                run_loops.run("descend", ranks, before, zeros, bit, begin, end, left, found)
+                codes, weights = ahead, ahead_weights
+            out[block.which] = block.distinct[found]
+        return out
+
+    def _distinct(self, windows: Ranged) -> Places:
+        """Return how many distinct values windows have."""
+        first = windows.states[windows.low]
+        out = first[:, 1] - first[:, 0]
+        at = np.flatnonzero(windows.high - windows.low > 1)
+        for block in self._blocks(windows[at]) if len(at) else ():
+            found = np.empty(len(block.which), np.int64)
+            last, tree = np.full(len(block.distinct), -1), np.zeros(len(block.codes) + 1, np.int64)
+            by_end = np.argsort(block.end, kind="stable")
+            run_loops.run("count_distinct", block.codes, block.begin, block.end, by_end, last, tree, found)
+            out[at[block.which]] = found
+        return out
+
+    def _modes(self, windows: Ranged) -> NDArray[Any]:
+        """Return the most frequent values, the smallest of several."""
+        out = np.empty(len(windows), self.pool.values.dtype)
+        for block in self._blocks(windows):
+            found = np.empty(len(block.which), np.int64)
+            told = (block.codes, block.weights, block.begin, block.end)
+            direct = int((block.end - block.begin).sum())
+            steps = np.abs(np.diff(block.begin)).sum() + np.abs(np.diff(block.end)).sum()
+            room = 1 << (len(block.distinct) - 1).bit_length()
+            if direct <= 2 * int(steps) * room.bit_length():
+                run_loops.run("modes", *told, np.zeros(room, np.int64), found)
+            else:
+                run_loops.run("slide_modes", *told, np.zeros(2 * room, np.int64), found)
+            out[block.which] = block.distinct[found]
+        return out
+
+    def _collected(self, windows: Ranged) -> NDArray[Any]:
+        """Return lists of the distinct values."""
+        out = np.empty(len(windows), object)
+        for block in self._blocks(windows):
+            numbers = self.numbers(block.distinct)
+            for w, begin, end in zip(
+                block.which.tolist(), block.begin.tolist(), block.end.tolist(), strict=True
+            ):
+                out[w] = numbers[np.unique(block.codes[begin:end])].tolist()
+        return out
+
+    # ---- the entries of windows ----
+
+    def _entries(self, windows: Ranged) -> Entries:
+        held = _held(windows)
+        states = windows.states[held]
+        values, weights, bounds = self._gathered(states)
+        number = np.append(0, np.cumsum(held))
+        return Entries(values, weights, bounds[number[windows.low]], bounds[number[windows.high]])
+
+    def _gathered(self, states: States) -> tuple[NDArray[Any], Places, Places]:
+        """Return the entries of slices end to end; without a copy where they lie so."""
+        sizes = states[:, 1] - states[:, 0]
+        bounds = np.append(0, np.cumsum(sizes))
+        if (states[1:, 0] == states[:-1, 1]).all():
+            begin, end = int(states[0, 0]), int(states[-1, 1])
+            return self.pool.values[begin:end], self.pool.counts(begin, end), bounds
+        at = np.arange(int(bounds[-1])) + np.repeat(states[:, 0] - bounds[:-1], sizes)
+        return self.pool.values[at], self.pool.total[at + 1] - self.pool.total[at], bounds
+
+    def _blocks(self, windows: Ranged) -> Iterator[Block]:
+        """Return windows in blocks, so that what is looked up for each is at hand."""
+        entries = self._entries(windows)
+        order = np.argsort(entries.begin, kind="stable")
+        begin, end = entries.begin[order], entries.end[order]
+        span = max(_BLOCK, 4 * int((end - begin).max()))
+        at = 0
+        while at < len(order):
+            stop = int(np.searchsorted(begin, begin[at] + span))
+            low, high = int(begin[at]), int(end[at:stop].max())
+            values = entries.values[low:high]
+            distinct = np.unique(values)
+            codes = np.searchsorted(distinct, values).astype(np.int32)
+            which = np.sort(order[at:stop])
+            yield Block(
+                which,
+                distinct,
+                codes,
+                entries.weights[low:high],
+                entries.begin[which] - low,
+                entries.end[which] - low,
+            )
+            at = stop
+
+
+def _held(windows: Ranged) -> NDArray[np.bool_]:
+    """Return which slices some window has."""
+    slices = len(windows.states)
+    steps = np.bincount(windows.low, minlength=slices) - np.bincount(windows.high, minlength=slices)[:slices]
+    held: NDArray[np.bool_] = np.cumsum(steps) > 0
+    return held
