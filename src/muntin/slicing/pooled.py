@@ -62,7 +62,9 @@ class Pool:
             values[: self.used] = self.values[: self.used]
             self.values = values
             if self._counted:
-                self.total = np.append(self.total, np.zeros(room + 1 - len(self.total), np.int64))
+                total = np.empty(room + 1, np.int64)
+                total[: self.used + 1] = self.total[: self.used + 1]
+                self.total = total
 
     def counts(self, begin: int, end: int) -> Places:
         """Return how many records have each of some values."""
@@ -134,7 +136,7 @@ class PooledField(FieldPartials):
         del apart
         counts = np.bincount(at[: values.count], minlength=1)
         order = np.empty(values.count, np.int64)
-        loops.run("group", at[: values.count], counts, order)
+        loops.run("group", at[: values.count], counts.copy(), order)
         touched = np.flatnonzero(counts)
         bounds = np.append(0, np.cumsum(counts[touched]))
         new = self.of_segments(values.take(order), bounds)
@@ -148,17 +150,17 @@ class PooledField(FieldPartials):
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
-        while len(at):
-            _, firsts = np.unique(at, return_index=True)
-            into, fresh = at[firsts], blank[firsts]
-            states[into[fresh]] = others[firsts[fresh]]
-            into, more = into[~fresh], others[firsts[~fresh]]
-            if len(into):
-                states[into] = self.joined(states[into], more)
-            if len(firsts) == len(at):
-                return
-            rest = np.delete(np.arange(len(at)), firsts)
-            at, blank, others = at[rest], blank[rest], others[rest]
+        if not len(at):
+            return
+        order = np.argsort(at, kind="stable")
+        firsts = np.flatnonzero(np.append(True, at[order[1:]] != at[order[:-1]]))
+        if len(firsts) < len(at):  # several for one: first all of them together
+            others, _ = self.each_range(others[order], firsts, np.append(firsts[1:], len(at)))
+            at, blank = at[order[firsts]], blank[order[firsts]]
+        states[at[blank]] = others[blank]
+        into = at[~blank]
+        if len(into):
+            states[into] = self.joined(states[into], others[~blank])
 
     def joined(self, older: States, newer: States) -> States:
         """Return the partials of pairs; where one of two is empty, it is the other."""
@@ -167,6 +169,10 @@ class PooledField(FieldPartials):
         if len(both):
             out[both] = self._joined(older[both], newer[both])
         return out
+
+    @abstractmethod
+    def _joined_whole(self, states: States, bounds: Places) -> States | None:
+        """Return the partials of stretches of states, if there is a faster way than in pairs."""
 
     @abstractmethod
     def _joined(self, older: States, newer: States) -> States:
@@ -178,6 +184,9 @@ class PooledField(FieldPartials):
         firsts = np.cumsum(sizes) - sizes
         level = states[np.arange(int(sizes.sum())) + np.repeat(low - firsts, sizes)]
         combines = len(level) - len(sizes)
+        whole = self._joined_whole(level, np.append(firsts, len(level)))
+        if whole is not None:
+            return whole, combines
         while len(level) > len(sizes):
             place = np.arange(len(level)) - np.repeat(firsts, sizes)
             left = np.flatnonzero(place & 1 == 0)
@@ -297,6 +306,11 @@ class ListField(PooledField):
         self.pool.reserve(int((pairs[:, 1] - pairs[:, 0]).sum()))
         out = self._copied(self.pool, pairs)
         return np.stack([out[::2, 0], out[1::2, 1]], axis=1)
+
+    def _joined_whole(self, states: States, bounds: Places) -> States | None:
+        self.pool.reserve(int((states[:, 1] - states[:, 0]).sum()))
+        out = self._copied(self.pool, states)
+        return np.stack([out[bounds[:-1], 0], out[bounds[1:] - 1, 1]], axis=1)
 
     def _copy(self, old: Pool, states: States, out: States) -> int:
         pool = self.pool
