@@ -69,6 +69,20 @@ def _occurrences(values: list[Any], extreme: Any) -> int:
     return sum(_order(v) == _order(extreme) for v in values)
 
 
+def quantile(values: list[Any], q: float) -> float:
+    """The value at a share of the way through the ordered values, between two of them by its distance."""
+    ordered = sorted(values, key=_order)
+    way = (len(ordered) - 1) * q
+    low = math.floor(way)
+    if way == low:
+        return float(ordered[low])
+    return float(ordered[low]) * (1 - (way - low)) + float(ordered[low + 1]) * (way - low)
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    return [v for _, v in sorted({_order(v): v for v in values}.items())]
+
+
 OVER_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "sum": _total,
     "product": _product,
@@ -85,6 +99,12 @@ OVER_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "relative_variation": _relative_variation,
     "first": lambda vs: vs[0],
     "last": lambda vs: vs[-1],
+    "median": lambda vs: quantile(vs, 0.5),
+    "mode": lambda vs: max(_distinct(vs), key=lambda v: _occurrences(vs, v)),
+    "count_distinct": lambda vs: len(_distinct(vs)),
+    "collect_distinct": _distinct,
+    "collect": list,
+    "concat": "".join,
 }
 
 
@@ -92,6 +112,8 @@ def answer(name: str, values: list[Any]) -> Any:
     """The aggregate `name` of these values in order; None is null."""
     if name == "count":
         return len(values)
+    if name == "count_distinct" and not any(v is not None for v in values):
+        return 0
     if name in ("argmin", "argmax"):
         pairs = [(v, arg) for v, arg in values if v is not None]
         if not pairs:
@@ -104,6 +126,8 @@ def answer(name: str, values: list[Any]) -> Any:
 
 def agrees(got: Any, want: Any, scale: float = 0.0) -> bool:
     """Equal to the bit but for floats, which may differ by rounding: relative, or of the sum of |x|."""
+    if isinstance(want, list) and isinstance(got, list):
+        return len(got) == len(want) and all(map(agrees, got, want))
     if isinstance(want, float) and isinstance(got, (int, float)):
         if math.isnan(want) or math.isnan(got):
             return math.isnan(want) and math.isnan(got)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle import answer
+from tests.oracle import answer, quantile
 from tests.oracle_grids import GRIDS, grid_windows, grid_windows_between
 from tests.oracle_windows import KINDS, identity_of, whole_measures
 from tests.window_types import FOREVER, NEVER, Arrived, Bounds, Key, Record, Row, Spec, Time, Window
@@ -51,6 +51,8 @@ OWN = {
     "squares": lambda values: answer("sum", [v * v for v in values]),
     "union": lambda values: sorted(set(values)),
     "collected": list,
+    "third": lambda values: quantile(values, 1 / 3),
+    "quantiles": lambda values: [quantile(values, q) for q in (0.25, 0.5, 0.9)],
 }
 
 
@@ -70,6 +72,8 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
 
 def same(a: Any, b: Any) -> bool:
     """Equality of answers, in which NaN equals NaN."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 

@@ -27,6 +27,11 @@ class Collected(Listed):
 
 
 OWN = {"affine": Affine, "squares": SumOfSquares, "union": Union, "collected": Collected}
+# Aggregates with parameters, which a call has no room for.
+OWN |= {
+    "third": lambda column: mt.quantile(column, q=1 / 3),
+    "quantiles": lambda column: mt.quantile(column, q=[0.25, 0.5, 0.9]),
+}
 
 # ---- workloads ----
 
@@ -256,6 +261,12 @@ CALLS: list[tuple[str, ...]] = [
     ("product", "v"),
     ("geomean", "v"),
 ]
+HOLISTIC: list[tuple[str, ...]] = [
+    (name, column)
+    for name in ("median", "third", "quantiles", "mode", "count_distinct", "collect", "collect_distinct")
+    for column in ("v", "w")
+]
+CALLS += HOLISTIC
 
 # Rounding may tell equal windows apart here, so that nobody can say whether they have changed.
 ROUNDED = {"variance", "stddev", "product", "geomean"}

@@ -188,4 +188,11 @@ def _value(answers: tuple[Any, Any], i: int) -> Any:
 def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
     if old is None:
         return False
-    return all(a is b or a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))
+    return all(map(_equal, old, new))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Tell whether two answers are equal; NaN equals NaN."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    return a is b or bool(a == b) or bool(a != a and b != b)
