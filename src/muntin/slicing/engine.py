@@ -505,7 +505,7 @@ class Engine:
         for slices in self.slices.counts.values():
             slices.forget_shown()
         for number, partials in self._pooled():
-            partials.pack([store.states(number) for store in self._stores() if number in store.fields])
+            partials.pack([store.moving(number) for store in self._stores() if number in store.fields])
 
     def _held(self) -> int:
         """Return the number of cells, and of records that are kept to split them."""

@@ -69,6 +69,11 @@ class FieldPartials(ABC):
     removal: Literal["invert", "if extreme", "recompute"] = "recompute"  # of records that leave a slice
     counts_records = False  # the partials are numbers of records
 
+    @property
+    def form(self) -> str:
+        """What partials can hold: numbers, also none, or anything."""
+        return "object" if self.kinds is None else "nullable" if self.nullable else "plain"
+
     @abstractmethod
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""

@@ -141,7 +141,7 @@ def _lists(rows: list[Any], kind: pa.DataType) -> pa.Array:
     """Return lists as a column; a number in one may stand for a time or a flag."""
     flat = [value for row in rows if row is not None for value in row]
     numbers = np.array(flat) if flat and type(flat[0]) in (int, float) else None
-    if numbers is not None and numbers.dtype in (np.int64, np.float64):
+    if numbers is not None and numbers.dtype == (np.int64 if type(flat[0]) is int else np.float64):
         values = as_arrow(numbers, None, kind.value_type)
     else:
         values = pa.array(flat, kind.value_type)

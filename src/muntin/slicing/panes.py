@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from muntin.slicing import intake
 from muntin.slicing.engine import Engine
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, converted, make_field
+from muntin.slicing.fields import CompiledField, ObjectField, converted, make_field
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.pooled import PooledField
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import Panes
 from muntin.slicing.tabled import dump_states, load_states
@@ -43,7 +44,7 @@ def dump_panes(engine: Engine, keys: KeyTable, panes: Panes) -> pa.Table:
     for number, states in panes.states.items():
         partials = engine.slices.fields[number]
         columns |= dump_states(partials, states, str(number))
-        forms[number] = form_of(partials)
+        forms[number] = partials.form
     return pa.table(columns).replace_schema_metadata({_FORMS: json.dumps(forms).encode()})
 
 
@@ -79,24 +80,19 @@ def joined(parts: Sequence[Panes]) -> Panes:
     return panes.take(np.argsort(panes.first, kind="stable"))
 
 
-def form_of(partials: FieldPartials) -> str:
-    """Return the form in which partials are held."""
-    if not isinstance(partials, CompiledField):
-        return "object"
-    return "nullable" if partials.nullable else "plain"
-
-
 def _widen(engine: Engine, number: int, form: str) -> None:
     """Let an engine hold a field in at least this form."""
     partials = engine.slices.fields[number]
-    if isinstance(partials, CompiledField) and _WIDTH[form] > _WIDTH[form_of(partials)]:
+    if isinstance(partials, PooledField) and form == "object":
+        partials.widen()
+    elif isinstance(partials, CompiledField) and _WIDTH[form] > _WIDTH[partials.form]:
         engine._widen(number, None if form == "object" else partials.kinds)
 
 
 def _states(engine: Engine, number: int, table: pa.Table, name: str, form: str) -> NDArray[np.generic]:
     """Return partials of a table in the form in which the engine holds them."""
     wanted = engine.slices.fields[number]
-    if form == form_of(wanted):
+    if form == wanted.form or isinstance(wanted, PooledField):
         return load_states(wanted, table, name)
     plan = engine.plan.fields[number]
     kinds = intake.kinds_of(plan, engine.types)

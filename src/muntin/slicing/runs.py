@@ -317,7 +317,8 @@ class RunsField(PooledField):
 def _ascending(values: NDArray[Any]) -> NDArray[Any]:
     """Return the different values in order; faster than np.unique, which hashes first."""
     ordered = np.sort(values)
-    return ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
+    distinct: NDArray[Any] = ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
+    return distinct
 
 
 def _held(windows: Ranged) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from muntin.algebra.sums import Count
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError, decode, encode
-from muntin.slicing.fields import CompiledField, FieldPartials, make_field
+from muntin.slicing.fields import FieldPartials, make_field
 from muntin.slicing.intake import kinds_of
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import FieldPlan, Plan, PlannedQuery
@@ -145,13 +145,9 @@ def _same(query: Query, description: Mapping[str, Any]) -> bool:
 
 def describe_plan(plan: Plan, partials: Mapping[int, FieldPartials]) -> dict[str, Any]:
     """Return queries in ticks and fields, with the form that each field is kept in."""
-    forms = {}
-    for number, field in partials.items():
-        compiled = isinstance(field, CompiledField)
-        forms[str(number)] = "object" if not compiled else "nullable" if field.nullable else "plain"
     return {
         "next": [plan._next_query, plan._next_field],
-        "forms": forms,
+        "forms": {str(number): field.form for number, field in partials.items()},
         "fields": [
             [n, f.field.part, list(f.field.columns), f.own is not None] for n, f in plan.fields.items()
         ],

@@ -105,6 +105,11 @@ class AggregateStore:
         """Return the partials of a field."""
         return self._states[number][: self.count]
 
+    def moving(self, number: int) -> States:
+        """Return the partials of a field for them to be told other places."""
+        self._gathered.pop(number, None)
+        return self.states(number)
+
     # ---- update and merge ----
 
     def add(self, panes: Panes, gap: int | None = None, *, tied: bool = False) -> Places:

@@ -1,0 +1,216 @@
+"""Quantiles, modes, distinct values and lists: of every type, however they are looked for, kept and moved."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import muntin as mt
+from muntin.slicing.pooled import Ranged
+from muntin.slicing.runs import RunsField
+from tests.oracle import answer, quantile
+
+DAY = datetime.date(2024, 2, 28)
+TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "int8": (pa.int8(), [3, -1, 3, 7, 0]),
+    "uint64": (pa.uint64(), [2**64 - 1, 1, 1, 2**63, 5]),
+    "float32": (pa.float32(), [0.5, -1.5, 0.5, 2.0, -0.0]),
+    "bool": (pa.bool_(), [True, False, True, True, False]),
+    "decimal": (
+        pa.decimal128(10, 2),
+        [decimal.Decimal(t) for t in ("1.10", "-2.00", "1.10", "0.05", "7.00")],
+    ),
+    "string": (pa.string(), ["oak", "ash", "oak", "", "yew"]),
+    "large_string": (pa.large_string(), ["oak", "ash", "oak", "", "yew"]),
+    "binary": (pa.binary(), [b"b", b"a", b"b", b"", b"c"]),
+    "date32": (pa.date32(), [DAY + datetime.timedelta(days=n) for n in (3, 1, 3, 0, 9)]),
+    "timestamp": (
+        pa.timestamp("ms", "UTC"),
+        [datetime.datetime(2024, 1, n, tzinfo=datetime.UTC) for n in (3, 1, 3, 2, 9)],
+    ),
+    "duration": (pa.duration("s"), [datetime.timedelta(seconds=n) for n in (3, 1, 3, 0, 9)]),
+    "time64": (pa.time64("us"), [datetime.time(n) for n in (3, 1, 3, 0, 9)]),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["oak", "ash", "oak", "", "yew"]),
+}
+NUMBERS = ("int8", "uint64", "float32", "bool", "decimal")
+AGGREGATES = {
+    "mode": mt.mode("v"),
+    "count_distinct": mt.count_distinct("v"),
+    "collect": mt.collect("v"),
+    "collect_distinct": mt.collect_distinct("v"),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("restored", [False, True])
+def test_values_of_every_type(name: str, restored: bool) -> None:
+    kind, values = TYPES[name]
+    column = pa.array([*values[:3], None, *values[3:]], kind)
+    asked = dict(AGGREGATES)
+    if name in NUMBERS:
+        asked |= {"median": mt.median("v"), "quartile": mt.quantile("v", q=0.25)}
+    op = mt.WindowOperator(mt.sliding(6, every=3).agg(**asked), time="t")
+    rows = []
+    for place in range(6):
+        rows += op.process({"t": [place], "v": column.slice(place, 1)}).to_pylist()
+        if restored:
+            op = mt.WindowOperator.restore(op.snapshot())
+    table = op.finish()
+    expected_type = kind.value_type if name == "dictionary" else kind
+    assert table.schema.field("mode").type == expected_type
+    assert table.schema.field("collect").type == pa.list_(expected_type)
+    whole = next(row for row in [*rows, *table.to_pylist()] if row["window_start"] == 0)
+    for call in AGGREGATES:
+        assert whole[call] == answer(call, values), call
+    if name in NUMBERS:
+        assert whole["median"] == quantile(values, 0.5)
+        assert whole["quartile"] == quantile(values, 0.25)
+
+
+def test_texts_end_to_end() -> None:
+    table = {"t": [3, 1, 2, 12], "v": ["c", "a", None, "d"]}
+    query = mt.tumbling(10).agg(plain=mt.concat("v"), parted=mt.concat("v", sep=", "))
+    rows = mt.aggregate(table, query, time="t").to_pylist()
+    assert [(row["plain"], row["parted"]) for row in rows] == [("ac", "a, c"), ("d", "d")]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "column", "words"),
+    [
+        (mt.median("v"), ["a"], r"median\('v'\) needs numbers, but column 'v' holds string"),
+        (mt.quantile("v", q=0.5), [DAY], r"needs numbers, but column 'v' holds date32"),
+        (mt.mode("v"), [[1]], r"mode\('v'\) needs values with an order, but column 'v' holds list"),
+        (mt.count_distinct("v"), [[1]], r"needs values with an order"),
+        (mt.concat("v"), [1], r"concat\('v', sep=''\) needs texts, but column 'v' holds int64"),
+    ],
+)
+def test_types_that_make_no_sense(aggregate: mt.Aggregate, column: list[Any], words: str) -> None:
+    op = mt.WindowOperator(mt.tumbling(10).agg(a=aggregate), time="t")
+    with pytest.raises(TypeError, match=words):
+        op.process({"t": [1], "v": column})
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.5, math.nan, "half", True, None, [], [0.5, 2]])
+def test_shares_that_are_none(q: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="from 0 to 1"):
+        mt.quantile("v", q=q)
+
+
+def test_a_number_beyond_64_bits_comes_late() -> None:
+    query = mt.count_sliding(3, every=1).agg(m=mt.median("v"), c=mt.collect("v"), d=mt.mode("v"))
+    op = mt.WindowOperator(query, time="t")
+    op.process({"t": [0, 1], "v": pa.array([5, 7], pa.uint64())})
+    rows = op.process({"t": [2, 3], "v": pa.array([2**64 - 1, 6], pa.uint64())}).to_pylist()
+    assert [(row["m"], row["c"], row["d"]) for row in rows] == [
+        (7.0, [5, 7, 2**64 - 1], 5),
+        (7.0, [7, 2**64 - 1, 6], 6),
+    ]
+
+
+# ---- however windows lie ----
+
+
+def windows_of(values: np.ndarray, bounds: list[int], low: list[int], high: list[int]) -> tuple[Any, Any]:
+    """The field, and windows as ranges of slices between bounds."""
+    from muntin.slicing.fields import Values
+
+    field = RunsField(("f8",))
+    states = field.of_segments(Values((values,), None, len(values), ("f8",)), np.array(bounds))
+    return field, Ranged(states, np.array(low), np.array(high))
+
+
+@pytest.mark.parametrize("distinct", [3, 200, 10**6])
+@pytest.mark.parametrize("slices", [4, 300])
+@pytest.mark.parametrize("windows", [1, 2000])
+def test_each_way_to_look_for_order_statistics(distinct: int, slices: int, windows: int) -> None:
+    rng = np.random.default_rng(distinct + slices)
+    values = rng.integers(0, distinct, 20_000).astype(float)
+    bounds = sorted({0, 20_000, *rng.integers(0, 20_000, slices).tolist()})
+    low = rng.integers(0, len(bounds) - 2, windows)
+    high = np.minimum(low + 1 + rng.integers(0, slices, windows), len(bounds) - 1)
+    field, ranged = windows_of(values, bounds, low.tolist(), high.tolist())
+    medians = field.answers(ranged, mt.median("v")).data
+    counts = field.answers(ranged, mt.count_distinct("v")).data
+    modes = field.answers(ranged, mt.mode("v")).data
+    rank = np.zeros(windows, np.int64)
+    lowest = field.numbers(field._searched(ranged, rank)).tolist()
+    assert lowest == field.numbers(field._picked(ranged, rank)).tolist()
+    for w in range(0, windows, 97):
+        inside = values[bounds[low[w]] : bounds[high[w]]]
+        assert medians[w] == np.median(inside)
+        assert counts[w] == len(set(inside.tolist()))
+        assert modes[w] == min(Counter(inside.tolist()).items(), key=lambda pair: (-pair[1], pair[0]))[0]
+        assert lowest[w] == inside.min()
+
+
+def test_windows_that_slide_by_one_record() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 40, 3000)
+    query = mt.count_sliding(500, every=1).agg(m=mt.median("v"), d=mt.count_distinct("v"), o=mt.mode("v"))
+    op = mt.WindowOperator(query, time="t")
+    rows = []
+    for begin in range(0, 3000, 700):
+        part = slice(begin, begin + 700)
+        rows += op.process({"t": np.arange(3000)[part], "v": values[part]}).to_pylist()
+    assert len(rows) == 2501
+    for row in rows[::50]:
+        inside = values[row["window_id"] : row["window_id"] + 500]
+        assert row["m"] == np.median(inside)
+        assert row["d"] == len(np.unique(inside))
+        assert row["o"] == np.bincount(inside).argmax()
+
+
+# ---- what is kept ----
+
+
+def test_values_that_no_slice_has_are_left_behind() -> None:
+    op = mt.WindowOperator(mt.tumbling(1000).agg(m=mt.median("v"), c=mt.count_distinct("v")), time="t")
+    rng = np.random.default_rng(4)
+    for begin in range(0, 2_000_000, 10_000):
+        times = np.arange(begin, begin + 10_000)
+        op.process({"t": times, "v": rng.random(10_000)})
+    (field,) = op._engine.slices.fields.values()
+    assert field.pool.used < 200_000
+    assert op.metrics.state_bytes < 10_000_000
+
+
+def test_repeated_values_are_kept_once() -> None:
+    query = mt.tumbling(10**6).agg(m=mt.median("v"), o=mt.mode("v"))
+    op = mt.WindowOperator(query, time="t")
+    for begin in range(0, 100_000, 10_000):
+        times = np.arange(begin, begin + 10_000)
+        op.process({"t": times, "v": times % 7})
+    assert len(op.snapshot()) < 20_000
+    (row,) = op.finish().to_pylist()
+    assert (row["m"], row["o"]) == (3.0, 0)
+
+
+def test_queries_over_one_column_share_its_runs() -> None:
+    query = mt.tumbling(10).agg(m=mt.median("v"), q=mt.quantile("v", q=0.9), d=mt.count_distinct("v"))
+    assert "Partials of a slice, after fusion: runs(v)" in str(mt.WindowOperator(query, time="t").explain())
+
+
+def test_empty_windows() -> None:
+    query = mt.tumbling(10).agg(
+        m=mt.median("v"), d=mt.count_distinct("v"), c=mt.collect("v"), emit_empty=True
+    )
+    rows = mt.aggregate({"t": [1, 21], "v": [1.0, None]}, query, time="t").to_pylist()
+    found = [(row["m"], row["d"], row["c"]) for row in rows]
+    assert found == [(1.0, 1, [1.0]), (None, 0, None), (None, 0, None)]
+
+
+@pytest.mark.parametrize("make", [mt.median, mt.mode, mt.count_distinct, mt.collect, mt.collect_distinct])
+def test_laws_and_sliding_structures(make: Any) -> None:
+    mt.check_aggregate(make(), [1.5, 2.5, math.nan, 0.0, -3.0])
+    window = mt.swag.TwoStacks(make())
+    for value in (3.0, 1.0, 2.0):
+        window.insert(value)
+    window.evict()
+    assert window.query() == answer(make.__name__, [1.0, 2.0])
