@@ -214,3 +214,19 @@ def test_laws_and_sliding_structures(make: Any) -> None:
         window.insert(value)
     window.evict()
     assert window.query() == answer(make.__name__, [1.0, 2.0])
+
+
+def test_windows_without_a_value() -> None:
+    query = mt.tumbling(10).agg(**AGGREGATES, m=mt.median("v"), q=mt.quantile("v", q=[0.1, 0.9]))
+    (row,) = mt.aggregate({"t": [1], "v": pa.array([None], pa.int64())}, query, time="t").to_pylist()
+    assert row["count_distinct"] == 0
+    assert all(row[name] is None for name in ("mode", "collect", "collect_distinct", "m", "q"))
+
+
+def test_values_are_found_after_the_pool_was_packed() -> None:
+    op = mt.WindowOperator(mt.rolling(2).agg(m=mt.median("v")), time="t", key="k", watermark="manual")
+    op.process({"t": [1, 2], "k": [1, 2], "v": [1.0, 5.0]})
+    op.advance(1)
+    op.snapshot()  # packs
+    op.process({"t": [3], "k": [1], "v": [2.0]})
+    assert op.advance(3)["m"].to_pylist() == [5.0, 2.0]

@@ -291,6 +291,8 @@ class RunsField(PooledField):
 
     def _blocks(self, windows: Ranged) -> Iterator[Block]:
         """Return windows in blocks, so that what is looked up for each is at hand."""
+        if not len(windows):
+            return
         entries = self._entries(windows)
         order = np.argsort(entries.begin, kind="stable")
         begin, end = entries.begin[order], entries.end[order]
