@@ -224,9 +224,8 @@ def test_windows_without_a_value() -> None:
 
 
 def test_values_are_found_after_the_pool_was_packed() -> None:
-    op = mt.WindowOperator(mt.rolling(2).agg(m=mt.median("v")), time="t", key="k", watermark="manual")
-    op.process({"t": [1, 2], "k": [1, 2], "v": [1.0, 5.0]})
-    op.advance(1)
+    op = mt.WindowOperator(mt.sliding(4, every=2).agg(m=mt.median("v")), time="t", key="k")
+    op.process({"t": [1, 1], "k": [1, 2], "v": [1.0, 5.0]})
+    op.process({"t": [1, 2], "k": [1, 2], "v": [2.0, 6.0]})
     op.snapshot()  # packs
-    op.process({"t": [3], "k": [1], "v": [2.0]})
-    assert op.advance(3)["m"].to_pylist() == [5.0, 2.0]
+    assert op.finish()["m"].to_pylist() == [1.5, 5.5, 6.0]
