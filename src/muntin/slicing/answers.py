@@ -142,15 +142,16 @@ def answers_of(
     if not isinstance(aggregate, BuiltIn):
         number = reads[0][0]
         return store.fields[number].answers(states_of(number), aggregate)
-    components: list[Any] = []
+    found: dict[int, Any] = {}  # the components of each field
     missing: NDArray[np.bool_] | None = None
-    for number, component in reads:
+    for number in dict.fromkeys(number for number, _ in reads):
         partials, states = store.fields[number], states_of(number)
         assert isinstance(partials, (CompiledField, ObjectField))
-        components.append(partials.components(states, floats=aggregate.floats)[component])
+        found[number] = partials.components(states, floats=aggregate.floats)
         present = partials.present(states)
         if present is not None and not present.all():
             missing = ~present if missing is None else missing | ~present
+    components = [found[number][component] for number, component in reads]
     if missing is not None and any(isinstance(c, list) for c in components):
         missing = None  # lists say it by themselves
     answers = finish(aggregate, components)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.algebra import sums
+from muntin.algebra import extremes, sums
 from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
@@ -534,10 +534,22 @@ _READS: dict[Any, Callable[..., NDArray[Any]]] = {
     sums.join_limbs: _join_limbs,
     sums.float_of_limbs: _float_of_limbs,
 }
+
+
+def _records_of(*columns: NDArray[Any]) -> NDArray[Any]:
+    """Return the columns of M4 as one of records."""
+    kinds = [(name, column.dtype) for name, column in zip(extremes.M4_FIELDS, columns, strict=True)]
+    out = np.empty(len(columns[0]), kinds)
+    for (name, _), column in zip(kinds, columns, strict=True):
+        out[name] = column
+    return out
+
+
 _FINISHES: dict[Any, Callable[..., NDArray[Any]]] = {
     sums.same: lambda x: x,
     sums.whole: lambda n: n,
     sums.divide: lambda n, total: total / n,
+    extremes.by_name: _records_of,
 }
 
 

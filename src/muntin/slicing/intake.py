@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from muntin.algebra.aggregate import Aggregate, RowAggregate
+from muntin.algebra.aggregate import TIME, Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
+from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
@@ -271,6 +272,9 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
     """Return the type of an aggregate's output column; None where only its answers tell."""
     if not isinstance(aggregate, BuiltIn):
         return None
+    if isinstance(aggregate, M4):
+        value, time = types[aggregate.columns[0]], types[TIME]
+        return pa.struct([(name, time if name.endswith("_time") else value) for name in M4_FIELDS])
     if aggregate.selective and aggregate.columns:
         return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
     if aggregate.result == "v":

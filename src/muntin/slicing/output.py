@@ -127,6 +127,10 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
         return pa.array(values, kind)
+    if data.dtype.names is not None and kind is not None:
+        parts = [as_arrow(np.ascontiguousarray(data[field.name]), None, field.type) for field in kind]
+        mask = None if missing is None else pa.array(missing)
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
     array = arrow.numbers(data, missing=missing)
     if kind is None or array.type == kind:
         return array
