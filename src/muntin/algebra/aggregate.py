@@ -52,7 +52,7 @@ class Algebra:
     lower_pair: Function | None = None
 
 
-_FUNCTIONS = ("lift", "combine", "lower", "invert", "invert_oldest")
+_FUNCTIONS = ("lift", "combine", "lower", "invert", "invert_oldest", "dump", "load")
 
 
 class Aggregate:
@@ -62,6 +62,9 @@ class Aggregate:
     state), `lower` (a state to the answer), `identity`, and the inverses: `invert(a, b)` takes b out of
     the newer end of a, `invert_oldest(a, b)` out of the older one. Plain functions and static methods
     both do. An instance is bound to columns, or to none (then it takes values as they are).
+
+    A snapshot keeps states of numbers, texts, bytes, dates and times, arrays of numbers, and tuples, lists,
+    sets and dicts of them. For any other, give `dump(state)`, which returns one of these, and `load(dumped)`.
 
     >>> class SumOfSquares(Aggregate):
     ...     commutative = True

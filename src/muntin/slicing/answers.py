@@ -107,7 +107,10 @@ class FoldedRows:
     def _fold_ranges(self, number: int, low: Places, high: Places, query: Places) -> States:
         store = self._store
         how = self._how(number, store, low, high, len(self.queries))
-        if how == "each":
+        partials = store.fields[number]
+        if isinstance(partials, ObjectField) and partials.part is None:
+            states, combines = partials.each_answer(store.ordered_states(number), low, high)
+        elif how == "each":
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":
             states, combines = store.folds.prefix(number, low, high)

@@ -5,12 +5,13 @@ A compiled field keeps its partials as numbers; an object field keeps anything, 
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
+from muntin.slicing.object_folds import SharedRanges, fold
+from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
 States = NDArray[Any]
 Places = NDArray[np.int64]
@@ -140,7 +143,7 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
             return CompiledField(
                 partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
                 part,
-                None if nullable else _REDUCTIONS.get((field.part, *kinds)),
+                None if nullable else REDUCTIONS.get((field.part, *kinds)),
                 kinds=kinds,
                 nullable=nullable,
                 invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
@@ -149,8 +152,8 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
             )
         except NotCompilableError:
             own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
-            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None)
-    return ObjectField(algebra, part)
+            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None, own)
+    return ObjectField(algebra, part, own)
 
 
 def _kernel(template: str, *, algebra: Algebra, kinds: Kinds, nullable: bool, empty: Any) -> Any:
@@ -185,7 +188,7 @@ class CompiledField(FieldPartials):
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
-        self.counts_records = reduce is _count_segments
+        self.counts_records = reduce is count_segments
         self._reduce = reduce  # folds neighbouring records with NumPy
 
     def allocate(self, count: int) -> States:
@@ -360,7 +363,7 @@ class CompiledField(FieldPartials):
         columns = [scalars[begin:end] for begin, end in self.part.spans()]
         if read is None:
             return [np.ascontiguousarray(column[0]) for column in columns]
-        return [_READS[read](*column) for column in columns]
+        return [READS[read](*column) for column in columns]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
@@ -381,15 +384,24 @@ class CompiledField(FieldPartials):
         return out
 
 
+class Lowered(NamedTuple):
+    """An answer where a state was."""
+
+    answer: Any
+
+
 class ObjectField(FieldPartials):
     """Partials of any kind, folded in Python."""
 
     nullable = True
     invertible = False
 
-    def __init__(self, algebra: Algebra, part: Part | None) -> None:
+    def __init__(self, algebra: Algebra, part: Part | None, own: Aggregate | None = None) -> None:
         self.algebra = algebra
         self.part = part
+        self.own = own
+        if own is not None and own.commutative and algebra.invert is not None:
+            self.removal = "invert"
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
@@ -403,20 +415,28 @@ class ObjectField(FieldPartials):
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
         out = self.allocate(len(bounds) - 1)
-        at = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        self.scatter(values, at, np.ones(len(out), bool), out, apart=False)
+        columns = [column.tolist() for column in values.columns]
+        valid = None if values.valid is None else values.valid.tolist()
+        for j, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
+            some = [column[begin:end] for column in columns]
+            if valid is not None:
+                some = [list(itertools.compress(column, valid[begin:end])) for column in some]
+            lifted = list(map(self.algebra.lift, *some)) if some else [self.algebra.lift()] * (end - begin)
+            if lifted:
+                out[j] = fold(lifted, self.algebra.combine)
         return out
 
     def scatter(
         self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
     ) -> None:
         """Put record i behind the state at[i]; blank ones hold ABSENT."""
-        del blank, apart
-        columns = [column.tolist() for column in values.columns]
-        valid = None if values.valid is None else values.valid.tolist()
-        for i, p in enumerate(at.tolist()):
-            if valid is None or valid[i]:
-                states[p] = self._combine(states[p], self.algebra.lift(*(column[i] for column in columns)))
+        del apart
+        order = np.argsort(at, kind="stable")
+        places = at[order]
+        bounds = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1], [True]]))
+        cells = places[bounds[:-1]]
+        self.merge(states, cells, blank[cells], self.of_segments(values.take(order), bounds))
+        blank[cells] = False
 
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
         """Put a single record behind the state at a place, if there is one."""
@@ -434,16 +454,32 @@ class ObjectField(FieldPartials):
             states[c] = state
 
     def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
-        """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
+        """Return the partials of ranges, none empty, and the number of combines; overlaps are shared."""
+        return self._each(states, low, high, lambda state: state)
+
+    def each_answer(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return ranges lowered at once, so that the large states of many windows are not held together."""
+        return self._each(states, low, high, self._lowered)
+
+    def _lowered(self, state: Any) -> Any:
+        return state if state is ABSENT else Lowered(self.algebra.lower(state))
+
+    def _each(self, states: States, low: Places, high: Places, finish: Any) -> tuple[States, int]:
         out = self.allocate(len(low))
-        combines = 0
+        listed = states.tolist()
+        whole = all(state is not ABSENT for state in listed)
+        ranges = SharedRanges(listed, self.algebra.combine if whole else self._combine, finish)
         for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            state = states[begin]
-            for j in range(begin + 1, end):
-                state = self._combine(state, states[j])
-            out[w] = state
-            combines += end - begin - 1
-        return out, combines
+            out[w] = ranges.of(begin, end)
+        return out, ranges.combines
+
+    def without(self, states: States, gone: States) -> States:
+        """Return partials without those of records that leave."""
+        assert self.algebra.invert is not None
+        out = self.allocate(len(states))
+        for i, (state, left) in enumerate(zip(states, gone, strict=True)):
+            out[i] = state if left is ABSENT else self.algebra.invert(state, left)
+        return out
 
     def present(self, states: States) -> NDArray[np.bool_] | None:
         """Return which partials hold a value."""
@@ -467,8 +503,8 @@ class ObjectField(FieldPartials):
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
-        data = [aggregate.empty if s is ABSENT else self.algebra.lower(s) for s in states]
-        return Answers(data, None)
+        done: list[Any] = [s if type(s) is Lowered else self._lowered(s) for s in states]
+        return Answers([aggregate.empty if s is ABSENT else s.answer for s in done], None)
 
 
 def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
@@ -480,60 +516,6 @@ def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
     for k, column in enumerate(old.scalars(states)):
         out[f"f{k + 1}"] = column
     return out
-
-
-# ---- what NumPy does as fast as a kernel would ----
-
-
-def _count_segments(values: Values, bounds: Places, out: States) -> None:
-    del values
-    np.subtract(bounds[1:], bounds[:-1], out=out)
-
-
-def _add_segments(values: Values, bounds: Places, out: States) -> None:
-    out[:, 0] = np.add.reduceat(values.columns[0][: bounds[-1]], bounds[:-1])  # pairwise: little rounding
-
-
-def _add_integer_segments(values: Values, bounds: Places, out: States) -> None:
-    column = values.columns[0][: bounds[-1]]
-    out["f0"] = np.add.reduceat(column >> 32, bounds[:-1])
-    out["f1"] = np.add.reduceat(column & 4294967295, bounds[:-1])
-
-
-_REDUCTIONS: dict[tuple[str, ...], Callable[[Values, Places, States], None]] = {
-    ("rows",): _count_segments,
-    ("n", "f8"): _count_segments,
-    ("n", "i8"): _count_segments,
-    ("sum", "f8"): _add_segments,
-    ("sum", "i8"): _add_integer_segments,
-}
-
-
-def _join_compensated(head: NDArray[Any], rest: NDArray[Any]) -> NDArray[Any]:
-    total = head + rest
-    lost = np.isnan(total)
-    return np.where(lost, head, total) if lost.any() else total
-
-
-def _join_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-    whole = high + (low >> 32)
-    if ((whole >= 2**31) | (whole < -(2**31))).any():
-        raise OverflowError(sums.TOO_LARGE)
-    joined: NDArray[Any] = (whole << 32) | (low & 4294967295)
-    return joined
-
-
-def _float_of_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-    whole: NDArray[Any] = (high + (low >> 32)).astype(float)
-    total: NDArray[Any] = whole * 4294967296.0 + (low & 4294967295).astype(float)
-    return total
-
-
-_READS: dict[Any, Callable[..., NDArray[Any]]] = {
-    sums.join_compensated: _join_compensated,
-    sums.join_limbs: _join_limbs,
-    sums.float_of_limbs: _float_of_limbs,
-}
 
 
 def _records_of(*columns: NDArray[Any]) -> NDArray[Any]:

@@ -47,7 +47,7 @@ def by_levels(store: AggregateStore, number: int, low: Places, high: Places) -> 
 
 
 def _taken(states: States, at: Places) -> States:
-    """Return some states; records of several scalars as rows of words, which NumPy takes ten times as fast."""
+    """Return some states; records as rows of words, which NumPy takes ten times as fast."""
     if states.dtype.names is None or states.dtype.itemsize % 8:
         return states[at]
     return states.view(np.int64).reshape(len(states), -1).take(at, axis=0).view(states.dtype)[:, 0]

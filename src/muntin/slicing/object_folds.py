@@ -1,0 +1,70 @@
+"""Folds of states of any kind, in Python: neighbours in pairs, and ranges that share where they overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Combine = Callable[[Any, Any], Any]
+
+
+def fold(states: list[Any], combine: Combine) -> Any:
+    """Combine neighbours, then pairs of them, and so on: states that grow are copied only a few times.
+
+    >>> fold(["a", "b", "c"], lambda a, b: f"({a}{b})")
+    '((ab)c)'
+    """
+    while len(states) > 1:
+        odd = states[-1:] if len(states) & 1 else []
+        states = [*map(combine, states[::2], states[1::2]), *odd]
+    return states[0]
+
+
+class SharedRanges:
+    """Folds of ranges of states, made of pairs, pairs of pairs and so on, each made once when it is needed.
+
+    Never more combines than folding each range by itself, and no pair that is not within a range.
+    """
+
+    def __init__(
+        self, states: list[Any], combine: Combine, finish: Callable[[Any], Any] = lambda state: state
+    ) -> None:
+        self.combines = 0
+        self._finish = finish
+        self._states = states
+        self._combine = combine
+        self._nodes: dict[tuple[int, int], Any] = {}
+        self._folded: dict[tuple[int, int], Any] = {}
+
+    def of(self, low: int, high: int) -> Any:
+        """Return what comes of the states from one place up to another, at least one."""
+        if (low, high) not in self._folded:
+            self._folded[low, high] = self._finish(self._fold(low, high))
+        return self._folded[low, high]
+
+    def _fold(self, low: int, high: int) -> Any:
+        lefts, rights, level = [], [], 0
+        while low < high:
+            if low & 1:
+                lefts.append(self._node(level, low))
+                low += 1
+            if high & 1:
+                high -= 1
+                rights.append(self._node(level, high))
+            low, high, level = low >> 1, high >> 1, level + 1
+        self.combines += len(lefts) + len(rights) - 1
+        left, right = lefts[:1], rights[:1]  # from the outside in: small states first
+        for node in lefts[1:]:
+            left[0] = self._combine(left[0], node)
+        for node in rights[1:]:
+            right[0] = self._combine(node, right[0])
+        return self._combine(left[0], right[0]) if left and right else (left or right)[0]
+
+    def _node(self, level: int, place: int) -> Any:
+        if level == 0:
+            return self._states[place]
+        if (level, place) not in self._nodes:
+            older, newer = self._node(level - 1, 2 * place), self._node(level - 1, 2 * place + 1)
+            self._nodes[level, place] = self._combine(older, newer)
+            self.combines += 1
+        return self._nodes[level, place]
