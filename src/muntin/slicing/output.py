@@ -126,6 +126,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             values = [None if gone else v for v, gone in zip(values, missing.tolist(), strict=True)]
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
+        elif kind == pa.bool_():
+            values = [None if v is None else bool(v) for v in values]  # truths are read as numbers
         return pa.array(values, kind)
     if data.dtype.names is not None and kind is not None:
         parts = [as_arrow(np.ascontiguousarray(data[field.name]), None, field.type) for field in kind]
