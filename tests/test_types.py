@@ -231,6 +231,21 @@ def test_a_column_of_nulls_alone():
         assert out.column("a").to_pylist() == [None]
 
 
+def test_decimals_of_38_digits_are_added_up_exactly():
+    values = [D("12345678901234567890123456789012345.678"), D("0.001"), D("-3.002"), D("7.5")]
+    query = mt.sliding(2, every=1).agg(a=mt.sum("v"), m=mt.mean("v"), s=mt.stddev("v"))
+    columns = {"t": [1, 2, 3, 4], "v": pa.array(values, pa.decimal128(38, 3))}
+    rows = mt.aggregate(columns, query, time="t").to_pylist()
+    for row in rows:
+        inside = [v for t, v in enumerate(values, 1) if row["window_start"] <= t < row["window_end"]]
+        exact = sum(map(Fraction, inside))
+        assert Fraction(row["a"]) == exact
+        assert row["m"] == float(exact / len(inside))
+    large = pa.array([D("99999999999999999999999999999999999.999")] * 2, pa.decimal128(38, 3))
+    with pytest.raises(OverflowError, match=r"a sum of decimals does not fit decimal128\(38, 3\)"):
+        mt.aggregate({"t": [1, 2], "v": large}, mt.tumbling(10).agg(a=mt.sum("v")), time="t")
+
+
 def test_nan_is_the_largest_for_m4():
     values = [math.nan, 2.0, math.nan, 1.0, 1.0]
     out = mt.aggregate({"t": [1, 2, 3, 4, 5], "v": values}, mt.tumbling(10).agg(m=mt.m4("v")), time="t")

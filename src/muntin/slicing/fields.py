@@ -5,10 +5,12 @@ A compiled field keeps its partials as numbers; an object field keeps anything, 
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -21,7 +23,7 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
-from muntin.slicing.object_folds import SharedRanges, fold
+from muntin.slicing.object_folds import EXACT, SharedRanges, fold
 from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
 States = NDArray[Any]
@@ -407,6 +409,10 @@ class ObjectField(FieldPartials):
         """Return room for so many partials."""
         return np.full(count, ABSENT, object)
 
+    def _exactly(self) -> AbstractContextManager[Any]:
+        """Let our own functions on decimals be exact; a user's run in the context that is set."""
+        return nullcontext() if self.part is None else decimal.localcontext(EXACT)
+
     def _combine(self, a: Any, b: Any) -> Any:
         if a is ABSENT:
             return b
@@ -417,13 +423,15 @@ class ObjectField(FieldPartials):
         out = self.allocate(len(bounds) - 1)
         columns = [column.tolist() for column in values.columns]
         valid = None if values.valid is None else values.valid.tolist()
-        for j, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
-            some = [column[begin:end] for column in columns]
-            if valid is not None:
-                some = [list(itertools.compress(column, valid[begin:end])) for column in some]
-            lifted = list(map(self.algebra.lift, *some)) if some else [self.algebra.lift()] * (end - begin)
-            if lifted:
-                out[j] = fold(lifted, self.algebra.combine)
+        lift, combine = self.algebra.lift, self.algebra.combine
+        with self._exactly():
+            for j, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
+                some = [column[begin:end] for column in columns]
+                if valid is not None:
+                    some = [list(itertools.compress(column, valid[begin:end])) for column in some]
+                lifted = list(map(lift, *some)) if some else [lift()] * (end - begin)
+                if lifted:
+                    out[j] = fold(lifted, combine)
         return out
 
     def scatter(
@@ -442,14 +450,16 @@ class ObjectField(FieldPartials):
         """Put a single record behind the state at a place, if there is one."""
         old = ABSENT if new else states[at]
         if values.valid is None or values.valid[0]:
-            old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
+            with self._exactly():
+                old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
         states[at] = old
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
         merged: dict[int, Any] = {}  # written at the end: a user's function may raise
-        for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
-            merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
+        with self._exactly():
+            for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
+                merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
         for c, state in merged.items():
             states[c] = state
 
@@ -469,8 +479,9 @@ class ObjectField(FieldPartials):
         listed = states.tolist()
         whole = all(state is not ABSENT for state in listed)
         ranges = SharedRanges(listed, self.algebra.combine if whole else self._combine, finish)
-        for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            out[w] = ranges.of(begin, end)
+        with self._exactly():
+            for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+                out[w] = ranges.of(begin, end)
         return out, ranges.combines
 
     def without(self, states: States, gone: States) -> States:
@@ -488,18 +499,13 @@ class ObjectField(FieldPartials):
     def components(self, states: States, *, floats: bool) -> list[list[Any]]:
         """Return each component of the part as a column; None where there is no value."""
         assert self.part is not None
-        read = (self.part.read_float if floats else None) or self.part.read
-        columns: list[list[Any]] = []
-        for begin, end in self.part.spans():
-            column: list[Any] = []
-            for state in states:
-                if state is ABSENT:
-                    column.append(None)
-                    continue
-                scalars = state[begin:end] if len(self.part.fields) > 1 else (state,)
-                column.append(read(*scalars) if read else scalars[0])
-            columns.append(column)
-        return columns
+        read = (self.part.read_float if floats else None) or self.part.read or sums.same
+        rows = [state if len(self.part.fields) > 1 or state is ABSENT else (state,) for state in states]
+        with self._exactly():
+            return [
+                [None if row is ABSENT else read(*row[begin:end]) for row in rows]
+                for begin, end in self.part.spans()
+            ]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
@@ -540,7 +546,8 @@ def finish(aggregate: BuiltIn, components: Sequence[Any]) -> Answers:
     function = aggregate._finish()
     if not all(isinstance(c, np.ndarray) for c in components):
         rows = zip(*components, strict=True)
-        return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
+        with decimal.localcontext(EXACT):
+            return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
     if function in _FINISHES:
         return Answers(_FINISHES[function](*components), None)
     from muntin.kernels import finisher

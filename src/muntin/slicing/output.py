@@ -128,7 +128,7 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
         elif kind == pa.bool_():
             values = [None if v is None else bool(v) for v in values]  # truths are read as numbers
-        return pa.array(values, kind)
+        return _objects(values, kind)
     if data.dtype.names is not None and kind is not None:
         parts = [as_arrow(np.ascontiguousarray(data[field.name]), None, field.type) for field in kind]
         mask = None if missing is None else pa.array(missing)
@@ -139,6 +139,15 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
     if pa.types.is_temporal(kind):
         return array.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).view(kind)
     return array.cast(kind)
+
+
+def _objects(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except pa.ArrowInvalid:
+        if kind is None or not pa.types.is_decimal(kind):
+            raise
+        raise OverflowError(f"a sum of decimals does not fit {kind}.") from None
 
 
 def in_turn(tables: Sequence[pa.Table]) -> pa.Table:
