@@ -23,7 +23,7 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
-from muntin.slicing.object_folds import EXACT, SharedRanges, fold
+from muntin.slicing.object_folds import EXACT, SharedRanges, fold_records
 from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
 States = NDArray[Any]
@@ -429,9 +429,8 @@ class ObjectField(FieldPartials):
                 some = [column[begin:end] for column in columns]
                 if valid is not None:
                     some = [list(itertools.compress(column, valid[begin:end])) for column in some]
-                lifted = list(map(lift, *some)) if some else [lift()] * (end - begin)
-                if lifted:
-                    out[j] = fold(lifted, combine)
+                if some[0]:
+                    out[j] = fold_records(some, lift, combine)
         return out
 
     def scatter(

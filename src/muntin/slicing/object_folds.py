@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 Combine = Callable[[Any, Any], Any]
+_SOME = 64  # records
 EXACT = decimal.Context(prec=128)  # sums of decimals, of up to 76 digits, lose none
 
 
@@ -20,6 +21,16 @@ def fold(states: list[Any], combine: Combine) -> Any:
         odd = states[-1:] if len(states) & 1 else []
         states = [*map(combine, states[::2], states[1::2]), *odd]
     return states[0]
+
+
+def fold_records(columns: list[list[Any]], lift: Callable[..., Any], combine: Combine) -> Any:
+    """Lift records, at least one, and fold them; some at a time, so that their states are short-lived.
+
+    >>> fold_records([[1, 2, 3]], lambda v: {v}, lambda a, b: a | b)
+    {1, 2, 3}
+    """
+    blocks = [slice(begin, begin + _SOME) for begin in range(0, len(columns[0]), _SOME)]
+    return fold([fold(list(map(lift, *(c[block] for c in columns))), combine) for block in blocks], combine)
 
 
 class SharedRanges:
