@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import decimal
 import math
 from fractions import Fraction
@@ -11,6 +12,10 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
+from muntin.slicing.workload import merges_ahead
+from muntin.spark.combining import Combine
+from muntin.spark.job import make_job
+from muntin.spark.packing import BUCKET, Pack
 from tests.oracle import agrees, answer
 
 D = decimal.Decimal
@@ -18,6 +23,7 @@ SMALL = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]  # each fits eight bits; some occur
 SIGNED = [-v if k % 3 == 0 else v for k, v in enumerate(SMALL)]
 TICKS = [1_700_000_000 + 7 * v for v in SMALL]  # of any unit
 SECONDS = [40_000 + 7 * v for v in SMALL]  # within a day
+SPREAD = [10, 12, 11, 15, 13, 18, 21, 20, 25, 30, 33, 31]  # times of the records
 WORDS = ["elm", "ash", "oak", "ash", "fir", "yew", "bay", "box", "fir", "elm", "fir", "tea"]
 TEXTS = [word.encode() for word in WORDS]
 
@@ -90,7 +96,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 def run(aggregate: mt.Aggregate, columns: dict[str, pa.Array], window: Any) -> pa.Table:
     """Two batches with a snapshot in between; records are a little out of order."""
-    times = pa.array([10, 12, 11, 15, 13, 18, 21, 20, 25, 30, 33, 31], pa.int64())
+    times = pa.array(SPREAD, pa.int64())
     table = pa.table({"t": times, **columns})
     operator = mt.WindowOperator(window.agg(out=aggregate), time="t", watermark=5)
     tables = [operator.process(table.slice(0, 7))]
@@ -101,12 +107,11 @@ def run(aggregate: mt.Aggregate, columns: dict[str, pa.Array], window: Any) -> p
 
 def want(name: str, values: list[Any], window: str) -> list[Any]:
     """The answers of plain Python, window by window."""
-    order = [0, 2, 1, 4, 3, 5, 7, 6, 8, 9, 11, 10]  # by time
-    times = [10, 12, 11, 15, 13, 18, 21, 20, 25, 30, 33, 31]
+    order = sorted(range(12), key=SPREAD.__getitem__)
     groups = {"tumbling": [order[:6], order[6:9], order[9:]], "count": [order[:4], order[4:8], order[8:]]}
     found = []
     for places in groups[window]:
-        taken = [(values[k], times[k]) for k in places] if name == "m4" else [values[k] for k in places]
+        taken = [(values[k], SPREAD[k]) for k in places] if name == "m4" else [values[k] for k in places]
         found.append(_answer(name, taken))
     return found
 
@@ -194,6 +199,29 @@ def test_extremes_of_every_type_with_an_order(name, kind, nulls):
         return
     rows = run(getattr(mt, name)("v", "w"), columns, mt.tumbling(10))
     assert plain(rows["out"]) == want(name, list(zip(plain(values), WORDS, strict=True)), "tumbling")
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["whole", "nulls"])
+@pytest.mark.parametrize("kind", [k for k in ALL if k not in NESTED], ids=str)
+def test_workers_on_spark(kind, nulls):
+    """As partials where they are merged before the shuffle, and as records."""
+    values = column(kind, ALL[kind], nulls)
+    kind = OUTPUT.get(kind, kind)
+    types = {"t": pa.int64(), "v": kind}
+    table = pa.table({"t": pa.array(sorted(SPREAD), pa.int64()), "v": values.cast(kind)})
+    table = table.append_column(BUCKET, pa.array([0] * 12, pa.int32()))
+    for names in (["min", "max"], ["first", "last", "m4"]):
+        query = mt.tumbling(10).agg(**{name: getattr(mt, name)("v") for name in names})
+        job = make_job(query, types.__getitem__, time="t", key=None, tie=None, lateness=0, buckets=1)
+        job = dataclasses.replace(job, ahead=merges_ahead(query, late=False))
+        packed = pa.Table.from_batches(list(Pack(job, ticks=False)(iter(table.to_batches()))))
+        rows = Combine(job, job.output_schema())(packed)
+        taken = list(zip(sorted(SPREAD), plain(values), strict=True))
+        for name in names:
+            for row, got in zip(rows["window_start"].to_pylist(), plain(rows[name]), strict=True):
+                inside = [(v, t) for t, v in taken if row <= t < row + 10]
+                want = answer(name, inside if name == "m4" else [v for v, _ in inside])
+                assert agrees(got, want), (name, got, want)
 
 
 CLOCKS = [pa.int32(), pa.int64(), pa.uint16(), *(k for k in TIMES if pa.types.is_timestamp(k))]
