@@ -6,7 +6,6 @@ A compiled field keeps its partials as numbers; an object field keeps anything, 
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
-from muntin.slicing.object_folds import EXACT, SharedRanges, fold_records
+from muntin.slicing.object_folds import EXACT, SharedRanges, fold_segments
 from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
 States = NDArray[Any]
@@ -420,17 +419,14 @@ class ObjectField(FieldPartials):
 
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
-        out = self.allocate(len(bounds) - 1)
-        columns = [column.tolist() for column in values.columns]
-        valid = None if values.valid is None else values.valid.tolist()
-        lift, combine = self.algebra.lift, self.algebra.combine
+        out, columns = self.allocate(len(bounds) - 1), values.columns
+        if values.valid is not None:
+            columns = tuple(column[values.valid] for column in columns)
+            bounds = np.append(0, np.cumsum(values.valid))[bounds]
         with self._exactly():
-            for j, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
-                some = [column[begin:end] for column in columns]
-                if valid is not None:
-                    some = [list(itertools.compress(column, valid[begin:end])) for column in some]
-                if some[0]:
-                    out[j] = fold_records(some, lift, combine)
+            listed, algebra = [column.tolist() for column in columns], self.algebra
+            for j, state in fold_segments(listed, bounds.tolist(), algebra.lift, algebra.combine):
+                out[j] = state
         return out
 
     def scatter(
@@ -455,6 +451,9 @@ class ObjectField(FieldPartials):
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+        if blank.all():
+            states[at] = others
+            return
         merged: dict[int, Any] = {}  # written at the end: a user's function may raise
         with self._exactly():
             for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
@@ -498,8 +497,12 @@ class ObjectField(FieldPartials):
     def components(self, states: States, *, floats: bool) -> list[list[Any]]:
         """Return each component of the part as a column; None where there is no value."""
         assert self.part is not None
-        read = (self.part.read_float if floats else None) or self.part.read or sums.same
-        rows = [state if len(self.part.fields) > 1 or state is ABSENT else (state,) for state in states]
+        read = (self.part.read_float if floats else None) or self.part.read
+        alone = len(self.part.fields) == 1
+        if alone and read is None:
+            return [[None if state is ABSENT else state for state in states]]
+        rows = [(state,) if alone and state is not ABSENT else state for state in states]
+        read = read or sums.same
         with self._exactly():
             return [
                 [None if row is ABSENT else read(*row[begin:end]) for row in rows]

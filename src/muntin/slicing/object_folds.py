@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Combine = Callable[[Any, Any], Any]
@@ -23,12 +24,25 @@ def fold(states: list[Any], combine: Combine) -> Any:
     return states[0]
 
 
-def fold_records(columns: list[list[Any]], lift: Callable[..., Any], combine: Combine) -> Any:
-    """Lift records, at least one, and fold them; some at a time, so that their states are short-lived.
+def fold_segments(
+    columns: list[list[Any]], bounds: list[int], lift: Callable[..., Any], combine: Combine
+) -> Iterator[tuple[int, Any]]:
+    """Lift records, and fold those from one bound to the next; yield each segment that has some.
 
-    >>> fold_records([[1, 2, 3]], lambda v: {v}, lambda a, b: a | b)
-    {1, 2, 3}
+    >>> dict(fold_segments([[1, 2, 3]], [0, 2, 2, 3], lambda v: {v}, lambda a, b: a | b))
+    {0: {1, 2}, 2: {3}}
     """
+    short = len(columns[0]) < 4 * len(bounds)  # lifted together: a call for each would take longer
+    lifted = list(map(lift, *columns)) if short else []
+    for j, (begin, end) in enumerate(itertools.pairwise(bounds)):
+        if short and begin < end:
+            yield j, lifted[begin] if end - begin == 1 else fold(lifted[begin:end], combine)
+        elif begin < end:
+            yield j, _fold_records([column[begin:end] for column in columns], lift, combine)
+
+
+def _fold_records(columns: list[list[Any]], lift: Callable[..., Any], combine: Combine) -> Any:
+    """Lift and fold records some at a time, so that their states are short-lived."""
     blocks = [slice(begin, begin + _SOME) for begin in range(0, len(columns[0]), _SOME)]
     return fold([fold(list(map(lift, *(c[block] for c in columns))), combine) for block in blocks], combine)
 
