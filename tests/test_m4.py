@@ -97,7 +97,9 @@ def test_techniques_to_compare_with():
     ]
 
 
-def test_a_column_named_like_nothing_else_is_refused():
+def test_what_m4_cannot_be_is_refused():
+    with pytest.raises(TypeError, match=r"but m4\('v'\) reads times"):
+        mt.aggregate_frame(mt.m4("v"), reaches=3)
     with pytest.raises(TypeError, match=r"M4 reads 1 column\(s\), but 2 were named"):
         type(mt.m4())("v", "w")
     with pytest.raises(ValueError, match=r"does not say which column it is over"):
