@@ -83,6 +83,14 @@ def _distinct(values: list[Any]) -> list[Any]:
     return [v for _, v in sorted({_order(v): v for v in values}.items())]
 
 
+def _m4(pairs: list[tuple[Any, Any]]) -> dict[str, Any] | None:
+    if not pairs:
+        return None
+    low, high = (pick(pairs, key=lambda pair: _order(pair[0])) for pick in (min, max))  # the first of several
+    ends = {"min": low, "max": high, "first": pairs[0], "last": pairs[-1]}
+    return {name + suffix: pair[k] for name, pair in ends.items() for k, suffix in enumerate(("", "_time"))}
+
+
 OVER_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "sum": _total,
     "product": _product,
@@ -120,6 +128,8 @@ def answer(name: str, values: list[Any]) -> Any:
             return None
         pick = min if name == "argmin" else max
         return pick(pairs, key=lambda pair: _order(pair[0]))[1]
+    if name == "m4":
+        return _m4([(v, t) for v, t in values if v is not None])
     present = [v for v in values if v is not None]
     return OVER_VALUES[name](present) if present else None
 
@@ -128,6 +138,8 @@ def agrees(got: Any, want: Any, scale: float = 0.0) -> bool:
     """Equal to the bit but for floats, which may differ by rounding: relative, or of the sum of |x|."""
     if isinstance(want, list) and isinstance(got, list):
         return len(got) == len(want) and all(map(agrees, got, want))
+    if isinstance(want, dict) and isinstance(got, dict):
+        return list(got) == list(want) and all(agrees(got[name], want[name], scale) for name in want)
     if isinstance(want, float) and isinstance(got, (int, float)):
         if math.isnan(want) or math.isnan(got):
             return math.isnan(want) and math.isnan(got)

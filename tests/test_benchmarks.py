@@ -9,7 +9,7 @@ import pytest
 
 import muntin as mt
 from benchmarks import __main__ as benchmarks
-from benchmarks import calls, frames, latency, peers, speed, splits, techniques, windows
+from benchmarks import calls, frames, latency, own_aggregates, peers, speed, splits, techniques, windows
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
@@ -230,6 +230,23 @@ def test_splits_are_timed(monkeypatch, held):
     monkeypatch.setattr(splits, "FLATTEST", -math.inf)
     monkeypatch.setattr(splits, "STEEPEST", math.inf if held else -math.inf)
     section, all_held = splits.run()
+    assert all_held == held
+    assert ("LOST" in section) == (not held)
+
+
+def test_sets_as_states_are_those_of_loops_by_hand(monkeypatch):
+    values = own_aggregates.stream(30)[:20_000]
+    assert own_aggregates.check(values) > 500
+    monkeypatch.setattr(own_aggregates.Distinct, "lower", staticmethod(lambda a: len(a) + 1))
+    with pytest.raises(AssertionError, match="differ from those written by hand"):
+        own_aggregates.check(values)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_sets_as_states_are_timed(monkeypatch, held):
+    monkeypatch.setattr(own_aggregates, "COUNT", 5_000)
+    monkeypatch.setattr(own_aggregates, "IDS", {"few": (5, math.inf if held else 0.0), "free": (5, None)})
+    section, all_held = own_aggregates.run()
     assert all_held == held
     assert ("LOST" in section) == (not held)
 

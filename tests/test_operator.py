@@ -106,7 +106,14 @@ class Seconds:
         return table
 
     def _whole(self, rows: pa.Table) -> pa.Table:
-        return self._cast(rows, pa.int64(), "window_start", "window_end")
+        rows = self._cast(rows, pa.int64(), "window_start", "window_end")
+        for column in rows.schema:
+            if pa.types.is_struct(column.type):  # of m4, which has times, too
+                whole = pa.struct(
+                    [(f.name, pa.int64() if f.type == self.TIME else f.type) for f in column.type]
+                )
+                rows = self._cast(rows, whole, column.name)
+        return rows
 
     def process(self, batch: pa.Table) -> pa.Table:
         return self._whole(self._operator.process(self._cast(pa.table(batch), self.TIME, "t")))

@@ -314,7 +314,9 @@ def test_a_state_that_no_snapshot_can_keep():
 
     operator = mt.WindowOperator(mt.tumbling(10).agg(own=Boxed("v"), n=mt.count()), time="ts")
     operator.process({"ts": [1], "v": [1.0]})
-    with pytest.raises(SnapshotError, match="a state holds a object, which a snapshot cannot keep"):
+    with pytest.raises(
+        SnapshotError, match=r"Boxed\('v'\) .* since its state holds a object: give its class dump"
+    ):
         operator.snapshot()
     operator.process({"ts": [2], "v": [1.0]})
     assert operator.finish()["n"].to_pylist() == [2]

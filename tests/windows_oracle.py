@@ -64,6 +64,8 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
     if len(columns) == 2:
         return answer(name, [tuple(getattr(a.record, c) for c in columns) for a in records])
     values = [getattr(a.record, columns[0]) for a in records]
+    if name == "m4":
+        return answer(name, [(v, a.record.t) for v, a in zip(values, records, strict=True)])
     present = [v for v in values if v is not None]
     if name in OWN:
         return OWN[name](present) if present else None
@@ -74,6 +76,8 @@ def same(a: Any, b: Any) -> bool:
     """Equality of answers, in which NaN equals NaN."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return all(same(a[name], b[name]) for name in a)
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 

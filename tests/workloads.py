@@ -249,6 +249,8 @@ CALLS: list[tuple[str, ...]] = [
     ("last", "w"),
     ("argmax", "v", "w"),
     ("argmin", "v", "w"),
+    ("m4", "v"),
+    ("m4", "w"),
     ("min_count", "v"),
     ("max_count", "v"),
     ("relative_variation", "v"),

@@ -221,7 +221,7 @@ class WindowOperator:
             survey = engine.survey(times)
             intake.check_range(survey.low, survey.high, str(self._time))
             engine.check_span(survey.low, survey.high)
-            values = engine.read_values(columns, len(times))
+            values = engine.read_values(columns, times)
             tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
             codes = self._keys.encode([columns[name] for name in self._keys.names])
             rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)

@@ -25,6 +25,7 @@ class Absent:
 
 
 NO_IDENTITY: Final = Absent("NO_IDENTITY")
+TIME: Final = "\0time"  # among columns: the time of the record, in ticks; no user's column has such a name
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Algebra:
     lower_pair: Function | None = None
 
 
-_FUNCTIONS = ("lift", "combine", "lower", "invert", "invert_oldest")
+_FUNCTIONS = ("lift", "combine", "lower", "invert", "invert_oldest", "dump", "load")
 
 
 class Aggregate:
@@ -61,6 +62,9 @@ class Aggregate:
     state), `lower` (a state to the answer), `identity`, and the inverses: `invert(a, b)` takes b out of
     the newer end of a, `invert_oldest(a, b)` out of the older one. Plain functions and static methods
     both do. An instance is bound to columns, or to none (then it takes values as they are).
+
+    A snapshot keeps states of numbers, texts, bytes, dates and times, arrays of numbers, and tuples, lists,
+    sets and dicts of them. For any other, give `dump(state)`, which returns one of these, and `load(dumped)`.
 
     >>> class SumOfSquares(Aggregate):
     ...     commutative = True
@@ -78,6 +82,7 @@ class Aggregate:
     kind: ClassVar[Kind] = "algebraic"
     empty: ClassVar[Any] = None  # the answer over no value
     numeric: ClassVar[bool] = False  # values must be numbers
+    timed: ClassVar[bool] = False  # lift takes the record's time, too, behind the values of the columns
 
     lift: Function
     combine: Function
@@ -98,8 +103,9 @@ class Aggregate:
         for column in columns:
             if not isinstance(column, str):
                 raise TypeError(f"{name} takes column names, not {column!r}.")
-        if columns and len(columns) != self.arity:
-            raise TypeError(f"{name} reads {self.arity} column(s), but {len(columns)} were named: {columns}.")
+        width = self.arity - self.timed
+        if columns and len(columns) != width:
+            raise TypeError(f"{name} reads {width} column(s), but {len(columns)} were named: {columns}.")
         self.columns = columns
 
     @property
@@ -107,6 +113,11 @@ class Aggregate:
         """How many values `lift` takes: the number of columns."""
         parameters = inspect.signature(self.lift).parameters.values()
         return sum(parameter.default is parameter.empty for parameter in parameters)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that `lift` reads, the time among them; none where it takes values as they are."""
+        return (*self.columns, TIME) if self.timed and self.columns else self.columns
 
     @property
     def required(self) -> int:

@@ -63,6 +63,29 @@ def newer(a: Any, b: Any) -> Any:
     return b
 
 
+def at_all_ends(v: Any, t: Any) -> Any:
+    return v, t, v, t, v, t, v, t
+
+
+def ends_of_both(a: Any, b: Any) -> Any:
+    low = (a[0] <= b[0]) | (b[0] != b[0])
+    high = (a[2] >= b[2]) | (a[2] != a[2])
+    return (
+        a[0] if low else b[0],
+        a[1] if low else b[1],
+        a[2] if high else b[2],
+        a[3] if high else b[3],
+        a[4],
+        a[5],
+        b[6],
+        b[7],
+    )
+
+
+def by_name(*ends: Any) -> dict[str, Any]:
+    return dict(zip(M4_FIELDS, ends, strict=True))
+
+
 def span_over_largest(smallest: Any, largest: Any) -> Any:
     high = float(largest)  # the difference of two 64-bit integers may need more
     return None if high == 0.0 else (high - float(smallest)) / high
@@ -76,6 +99,8 @@ def _highest(kinds: Kinds | None) -> Any:
     return NO_IDENTITY if kinds is None else {"f8": math.nan, "i8": 2**63 - 1}[kinds[0]]
 
 
+M4_FIELDS = ("min", "min_time", "max", "max_time", "first", "first_time", "last", "last_time")
+
 register("max", (("max", 1),), Part(("v",), same, larger, identity=_lowest))
 register("min", (("min", 1),), Part(("v",), same, smaller, identity=_highest))
 register("max_count", (("max", 1), ("max_n", 1)), Part(("v", "i8"), with_count, larger_counted))
@@ -84,6 +109,11 @@ register("argmax", (("max", 1), ("argmax", 2)), Part(("v", "a"), with_argument, 
 register("argmin", (("min", 1), ("argmin", 2)), Part(("v", "a"), with_argument, argument_of_smaller))
 register("first", (("first", 1),), Part(("v",), same, older))
 register("last", (("last", 1),), Part(("v",), same, newer))
+register(
+    "m4",
+    tuple((name, 1 + name.endswith("_time")) for name in M4_FIELDS),
+    Part(("v", "a") * 4, at_all_ends, ends_of_both),
+)
 
 
 class Min(BuiltIn):
@@ -174,6 +204,17 @@ class Last(BuiltIn):
     kind = "distributive"
 
 
+class M4(BuiltIn):
+    """The smallest, largest, first and last value, each with its time."""
+
+    needs = M4_FIELDS
+    finish = by_name
+    result = "struct"
+    values = 2
+    required = 1
+    timed = True
+
+
 def min(v: str | None = None) -> BuiltIn:
     """Take the smallest value; NaN only if there is nothing else.
 
@@ -262,3 +303,17 @@ def last(v: str | None = None) -> BuiltIn:
     5
     """
     return Last(*columns_of(v))
+
+
+def m4(v: str | None = None) -> BuiltIn:
+    """Take the smallest, largest, first and last value, each with its time: what a line chart needs.
+
+    The answer is a struct of min, min_time, max, max_time, first, first_time, last and last_time; null over
+    no value. Of equal values the first counts; NaN is the largest. Times have the type of the time column.
+    Without a column it takes tuples of a value and its time.
+
+    >>> m = m4()
+    >>> m.lower(m.combine(m.lift(2, 10), m.lift(5, 11)))["max_time"]
+    11
+    """
+    return M4(*columns_of(v))

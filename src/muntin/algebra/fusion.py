@@ -47,7 +47,7 @@ def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
     own: dict[str, tuple[tuple[str, int], ...]] = {}
     names: dict[tuple[Any, ...], str] = {}
     for aggregate in distinct:
-        columns = aggregate.columns or ("",) * aggregate.arity
+        columns = aggregate.inputs or ("",) * aggregate.arity
         if isinstance(aggregate, BuiltIn):
             demands.append((aggregate.needs, columns))
         else:

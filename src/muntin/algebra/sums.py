@@ -208,7 +208,7 @@ def whole(n: Any) -> int:
 
 
 def divide(n: Any, total: Any) -> Any:
-    return total / n
+    return total / int(n)  # a count that came with a variance is a float, which divides no decimal
 
 
 def mean_of_logs(n: Any, logs: Any) -> float:

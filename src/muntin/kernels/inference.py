@@ -35,6 +35,8 @@ def infer_rows(aggregate: type[RowAggregate]) -> tuple[str, bool]:
 
 def infer(algebra: Algebra, kinds: Kinds) -> Signature:
     """Return the types of the state and of the answer for columns of these types."""
+    if algebra.result == "struct":
+        raise NotCompilableError("the answer is not one scalar")
     if algebra.fields is not None and algebra.result is not None:
         return Signature(algebra.fields, algebra.result, algebra.misses)
     return _Inference(algebra, kinds).signature()

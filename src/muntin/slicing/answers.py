@@ -108,10 +108,13 @@ class FoldedRows:
     def _fold_ranges(self, number: int, low: Places, high: Places, query: Places) -> States:
         store = self._store
         how = self._how(number, store, low, high, len(self.queries))
+        partials = store.fields[number]
         if how == "ranges":
             unmerged: Any = Ranged(store.ordered_states(number), low, high)
             return unmerged  # type: ignore[no-any-return]
-        if how == "each":
+        if isinstance(partials, ObjectField) and partials.part is None:
+            states, combines = partials.each_answer(store.ordered_states(number), low, high)
+        elif how == "each":
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":
             states, combines = store.folds.prefix(number, low, high)
@@ -149,15 +152,16 @@ def answers_of(
     pooled = store.fields[reads[0][0]]
     if isinstance(pooled, PooledField):
         return pooled.answers(states_of(reads[0][0]), aggregate)
-    components: list[Any] = []
+    found: dict[int, Any] = {}  # the components of each field
     missing: NDArray[np.bool_] | None = None
-    for number, component in reads:
+    for number in dict.fromkeys(number for number, _ in reads):
         partials, states = store.fields[number], states_of(number)
         assert isinstance(partials, (CompiledField, ObjectField))
-        components.append(partials.components(states, floats=aggregate.floats)[component])
+        found[number] = partials.components(states, floats=aggregate.floats)
         present = partials.present(states)
         if present is not None and not present.all():
             missing = ~present if missing is None else missing | ~present
+    components = [found[number][component] for number, component in reads]
     if missing is not None and any(isinstance(c, list) for c in components):
         missing = None  # lists say it by themselves
     answers = finish(aggregate, components)

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.algebra.aggregate import TIME
 from muntin.slicing import intake, loops, output
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.ended import latest_ends
-from muntin.slicing.fields import CompiledField, FieldPartials, Values, make_field
+from muntin.slicing.fields import CompiledField, FieldPartials, Values, frozen, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
@@ -67,7 +68,7 @@ class Engine:
         tied: bool,
         store: Store,
     ) -> None:
-        self.types = dict(types)
+        self.types = {**types, TIME: time_type}
         self.policy = policy
         self.delay = {"in_order": 0, "manual": -1}.get(policy, delay)  # -1: records do not move the watermark
         self.lateness = lateness
@@ -188,10 +189,11 @@ class Engine:
         windows = {name for p in self.plan.queries for name, _ in p.query.window.inputs()}
         return self.plan.columns() | windows
 
-    def read_values(self, columns: dict[str, pa.Array], count: int) -> dict[int, Values]:
+    def read_values(self, columns: dict[str, pa.Array], times: Places) -> dict[int, Values]:
         """Return what each field reads; fields that meet their first null go on in a form that holds it."""
-        shared = Columns(columns)
+        shared, count = Columns(columns), len(times)
         read = {name: shared.read(name) for name in self.plan.columns()}
+        read[TIME] = intake.Column(frozen(times), None, "i8")
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]

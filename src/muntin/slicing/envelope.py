@@ -24,6 +24,8 @@ _HEAD = struct.Struct("<8sIQ32s")  # magic, version, length of what follows, and
 class SnapshotError(ValueError):
     """A snapshot that cannot be read, or a state that cannot be kept in one."""
 
+    found = "value"  # the type of what cannot be kept
+
 
 def pack(description: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> bytes:
     """Return a description and named tables as one blob."""
@@ -99,10 +101,12 @@ def encode(value: Any) -> Any:
         return encode(value.item())
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return {"array": [value.dtype.str, list(value.shape), base64.b64encode(value.tobytes()).decode()]}
-    raise SnapshotError(
+    refused = SnapshotError(
         f"a state holds a {type(value).__name__}, which a snapshot cannot keep; it keeps numbers, texts, "
         "bytes, decimals, dates and times, arrays of numbers, and tuples, lists, sets and dicts of them."
     )
+    refused.found = type(value).__name__
+    raise refused
 
 
 def decode(value: Any) -> Any:

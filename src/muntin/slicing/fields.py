@@ -5,21 +5,25 @@ A compiled field keeps its partials as numbers; an object field keeps anything, 
 
 from __future__ import annotations
 
+import decimal
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.algebra import sums
+from muntin.algebra import extremes, sums
 from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
+from muntin.slicing.object_folds import EXACT, SharedRanges, fold_segments
+from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
 States = NDArray[Any]
 Places = NDArray[np.int64]
@@ -152,7 +156,7 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
             return CompiledField(
                 partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
                 part,
-                None if nullable else _REDUCTIONS.get((field.part, *kinds)),
+                None if nullable else REDUCTIONS.get((field.part, *kinds)),
                 kinds=kinds,
                 nullable=nullable,
                 invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
@@ -161,8 +165,8 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
             )
         except NotCompilableError:
             own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
-            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None)
-    return ObjectField(algebra, part)
+            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None, own)
+    return ObjectField(algebra, part, own)
 
 
 def _kernel(template: str, *, algebra: Algebra, kinds: Kinds, nullable: bool, empty: Any) -> Any:
@@ -198,7 +202,7 @@ class CompiledField(FieldPartials):
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self._checked = checked  # a user's integers, which may overflow
-        self.counts_records = reduce is _count_segments
+        self.counts_records = reduce is count_segments
         self._reduce = reduce  # folds neighbouring records with NumPy
 
     def allocate(self, count: int) -> States:
@@ -373,7 +377,7 @@ class CompiledField(FieldPartials):
         columns = [scalars[begin:end] for begin, end in self.part.spans()]
         if read is None:
             return [np.ascontiguousarray(column[0]) for column in columns]
-        return [_READS[read](*column) for column in columns]
+        return [READS[read](*column) for column in columns]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
@@ -394,6 +398,12 @@ class CompiledField(FieldPartials):
         return out
 
 
+class Lowered(NamedTuple):
+    """An answer where a state was."""
+
+    answer: Any
+
+
 class ObjectField(FieldPartials):
     """Partials of any kind, folded in Python."""
 
@@ -401,13 +411,20 @@ class ObjectField(FieldPartials):
     invertible = False
     may_raise = True
 
-    def __init__(self, algebra: Algebra, part: Part | None) -> None:
+    def __init__(self, algebra: Algebra, part: Part | None, own: Aggregate | None = None) -> None:
         self.algebra = algebra
         self.part = part
+        self.own = own
+        if own is not None and own.commutative and algebra.invert is not None:
+            self.removal = "invert"
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
         return np.full(count, ABSENT, object)
+
+    def _exactly(self) -> AbstractContextManager[Any]:
+        """Let our own functions on decimals be exact; a user's run in the context that is set."""
+        return nullcontext() if self.part is None else decimal.localcontext(EXACT)
 
     def _combine(self, a: Any, b: Any) -> Any:
         if a is ABSENT:
@@ -416,48 +433,76 @@ class ObjectField(FieldPartials):
 
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
-        out = self.allocate(len(bounds) - 1)
-        at = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        self.scatter(values, at, np.ones(len(out), bool), out, apart=False)
+        out, columns = self.allocate(len(bounds) - 1), values.columns
+        if values.valid is not None:
+            columns = tuple(column[values.valid] for column in columns)
+            bounds = np.append(0, np.cumsum(values.valid))[bounds]
+        with self._exactly():
+            listed, algebra = [column.tolist() for column in columns], self.algebra
+            for j, state in fold_segments(listed, bounds.tolist(), algebra.lift, algebra.combine):
+                out[j] = state
         return out
 
     def scatter(
         self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool
     ) -> None:
         """Put record i behind the state at[i]; blank ones hold ABSENT."""
-        del blank, apart
-        columns = [column.tolist() for column in values.columns]
-        valid = None if values.valid is None else values.valid.tolist()
-        for i, p in enumerate(at.tolist()):
-            if valid is None or valid[i]:
-                states[p] = self._combine(states[p], self.algebra.lift(*(column[i] for column in columns)))
+        del apart
+        order = np.argsort(at, kind="stable")
+        places = at[order]
+        bounds = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1], [True]]))
+        cells = places[bounds[:-1]]
+        self.merge(states, cells, blank[cells], self.of_segments(values.take(order), bounds))
+        blank[cells] = False
 
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
         """Put a single record behind the state at a place, if there is one."""
         old = ABSENT if new else states[at]
         if values.valid is None or values.valid[0]:
-            old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
+            with self._exactly():
+                old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
         states[at] = old
 
     def merge(self, states: States, at: Places, blank: NDArray[np.bool_], others: States) -> None:
         """Put each of the others behind the state at its place, in turn; blank ones are just set."""
+        if blank.all():
+            states[at] = others
+            return
         merged: dict[int, Any] = {}  # written at the end: a user's function may raise
-        for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
-            merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
+        with self._exactly():
+            for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
+                merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
         for c, state in merged.items():
             states[c] = state
 
     def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
-        """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
+        """Return the partials of ranges, none empty, and the number of combines; overlaps are shared."""
+        return self._each(states, low, high, lambda state: state)
+
+    def each_answer(self, states: States, low: Places, high: Places) -> tuple[States, int]:
+        """Return ranges lowered at once, so that the large states of many windows are not held together."""
+        return self._each(states, low, high, self._lowered)
+
+    def _lowered(self, state: Any) -> Any:
+        return state if state is ABSENT else Lowered(self.algebra.lower(state))
+
+    def _each(self, states: States, low: Places, high: Places, finish: Any) -> tuple[States, int]:
         out = self.allocate(len(low))
-        combines = 0
-        for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            state = states[begin]
-            for j in range(begin + 1, end):
-                state = self._combine(state, states[j])
-            out[w] = state
-            combines += end - begin - 1
-        return out, combines
+        listed = states.tolist()
+        whole = all(state is not ABSENT for state in listed)
+        ranges = SharedRanges(listed, self.algebra.combine if whole else self._combine, finish)
+        with self._exactly():
+            for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+                out[w] = ranges.of(begin, end)
+        return out, ranges.combines
+
+    def without(self, states: States, gone: States) -> States:
+        """Return partials without those of records that leave."""
+        assert self.algebra.invert is not None
+        out = self.allocate(len(states))
+        for i, (state, left) in enumerate(zip(states, gone, strict=True)):
+            out[i] = state if left is ABSENT else self.algebra.invert(state, left)
+        return out
 
     def present(self, states: States) -> NDArray[np.bool_] | None:
         """Return which partials hold a value."""
@@ -467,22 +512,21 @@ class ObjectField(FieldPartials):
         """Return each component of the part as a column; None where there is no value."""
         assert self.part is not None
         read = (self.part.read_float if floats else None) or self.part.read
-        columns: list[list[Any]] = []
-        for begin, end in self.part.spans():
-            column: list[Any] = []
-            for state in states:
-                if state is ABSENT:
-                    column.append(None)
-                    continue
-                scalars = state[begin:end] if len(self.part.fields) > 1 else (state,)
-                column.append(read(*scalars) if read else scalars[0])
-            columns.append(column)
-        return columns
+        alone = len(self.part.fields) == 1
+        if alone and read is None:
+            return [[None if state is ABSENT else state for state in states]]
+        rows = [(state,) if alone and state is not ABSENT else state for state in states]
+        read = read or sums.same
+        with self._exactly():
+            return [
+                [None if row is ABSENT else read(*row[begin:end]) for row in rows]
+                for begin, end in self.part.spans()
+            ]
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of an aggregate that is a field of its own."""
-        data = [aggregate.empty if s is ABSENT else self.algebra.lower(s) for s in states]
-        return Answers(data, None)
+        done: list[Any] = [s if type(s) is Lowered else self._lowered(s) for s in states]
+        return Answers([aggregate.empty if s is ABSENT else s.answer for s in done], None)
 
 
 def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
@@ -496,62 +540,20 @@ def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
     return out
 
 
-# ---- what NumPy does as fast as a kernel would ----
+def _records_of(*columns: NDArray[Any]) -> NDArray[Any]:
+    """Return the columns of M4 as one of records."""
+    kinds = [(name, column.dtype) for name, column in zip(extremes.M4_FIELDS, columns, strict=True)]
+    out = np.empty(len(columns[0]), kinds)
+    for (name, _), column in zip(kinds, columns, strict=True):
+        out[name] = column
+    return out
 
 
-def _count_segments(values: Values, bounds: Places, out: States) -> None:
-    del values
-    np.subtract(bounds[1:], bounds[:-1], out=out)
-
-
-def _add_segments(values: Values, bounds: Places, out: States) -> None:
-    out[:, 0] = np.add.reduceat(values.columns[0][: bounds[-1]], bounds[:-1])  # pairwise: little rounding
-
-
-def _add_integer_segments(values: Values, bounds: Places, out: States) -> None:
-    column = values.columns[0][: bounds[-1]]
-    out["f0"] = np.add.reduceat(column >> 32, bounds[:-1])
-    out["f1"] = np.add.reduceat(column & 4294967295, bounds[:-1])
-
-
-_REDUCTIONS: dict[tuple[str, ...], Callable[[Values, Places, States], None]] = {
-    ("rows",): _count_segments,
-    ("n", "f8"): _count_segments,
-    ("n", "i8"): _count_segments,
-    ("sum", "f8"): _add_segments,
-    ("sum", "i8"): _add_integer_segments,
-}
-
-
-def _join_compensated(head: NDArray[Any], rest: NDArray[Any]) -> NDArray[Any]:
-    total = head + rest
-    lost = np.isnan(total)
-    return np.where(lost, head, total) if lost.any() else total
-
-
-def _join_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-    whole = high + (low >> 32)
-    if ((whole >= 2**31) | (whole < -(2**31))).any():
-        raise OverflowError(sums.TOO_LARGE)
-    joined: NDArray[Any] = (whole << 32) | (low & 4294967295)
-    return joined
-
-
-def _float_of_limbs(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-    whole: NDArray[Any] = (high + (low >> 32)).astype(float)
-    total: NDArray[Any] = whole * 4294967296.0 + (low & 4294967295).astype(float)
-    return total
-
-
-_READS: dict[Any, Callable[..., NDArray[Any]]] = {
-    sums.join_compensated: _join_compensated,
-    sums.join_limbs: _join_limbs,
-    sums.float_of_limbs: _float_of_limbs,
-}
 _FINISHES: dict[Any, Callable[..., NDArray[Any]]] = {
     sums.same: lambda x: x,
     sums.whole: lambda n: n,
     sums.divide: lambda n, total: total / n,
+    extremes.by_name: _records_of,
 }
 
 
@@ -560,7 +562,8 @@ def finish(aggregate: BuiltIn, components: Sequence[Any]) -> Answers:
     function = aggregate._finish()
     if not all(isinstance(c, np.ndarray) for c in components):
         rows = zip(*components, strict=True)
-        return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
+        with decimal.localcontext(EXACT):
+            return Answers([aggregate.empty if row[0] is None else function(*row) for row in rows], None)
     if function in _FINISHES:
         return Answers(_FINISHES[function](*components), None)
     from muntin.kernels import finisher

@@ -42,8 +42,15 @@ def by_levels(store: AggregateStore, number: int, low: Places, high: Places) -> 
         levels.append(level)
         combines += more
     nodes, bounds = _nodes(low - first, high - first, [len(level) for level in levels])
-    out, more = partials.each_range(np.concatenate(levels)[nodes], bounds[:-1], bounds[1:])
+    out, more = partials.each_range(_taken(np.concatenate(levels), nodes), bounds[:-1], bounds[1:])
     return out, combines + more
+
+
+def _taken(states: States, at: Places) -> States:
+    """Return some states; records as rows of words, which NumPy takes ten times as fast."""
+    if states.dtype.names is None or states.dtype.itemsize % 8:
+        return states[at]
+    return states.view(np.int64).reshape(len(states), -1).take(at, axis=0).view(states.dtype)[:, 0]
 
 
 def _nodes(low: Places, high: Places, sizes: list[int]) -> tuple[Places, Places]:

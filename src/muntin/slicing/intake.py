@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from muntin.algebra.aggregate import Aggregate, RowAggregate
+from muntin.algebra.aggregate import TIME, Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
+from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
@@ -278,6 +279,9 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
         return None
     if isinstance(aggregate, Holistic):
         return _holistic_type(aggregate, types[aggregate.columns[0]])
+    if isinstance(aggregate, M4):
+        value, time = types[aggregate.columns[0]], types[TIME]
+        return pa.struct([(name, time if name.endswith("_time") else value) for name in M4_FIELDS])
     if aggregate.selective and aggregate.columns:
         return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
     if aggregate.result == "v":

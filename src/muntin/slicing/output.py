@@ -128,7 +128,13 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             return _lists(values, kind)
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
-        return pa.array(values, kind)
+        elif kind == pa.bool_():
+            values = [None if v is None else bool(v) for v in values]  # truths are read as numbers
+        return _objects(values, kind)
+    if data.dtype.names is not None and kind is not None:
+        parts = [as_arrow(np.ascontiguousarray(data[field.name]), None, field.type) for field in kind]
+        mask = None if missing is None else pa.array(missing)
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
     array = arrow.numbers(data, missing=missing)
     if kind is None or array.type == kind:
         return array
@@ -149,6 +155,15 @@ def _lists(rows: list[Any], kind: pa.DataType) -> pa.Array:
     begins = itertools.chain([0], ends)
     offsets = [None if row is None else at for row, at in zip([*rows, ()], begins, strict=True)]
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
+
+
+def _objects(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except pa.ArrowInvalid:
+        if kind is None or not pa.types.is_decimal(kind):
+            raise
+        raise OverflowError(f"a sum of decimals does not fit {kind}.") from None
 
 
 def in_turn(tables: Sequence[pa.Table]) -> pa.Table:

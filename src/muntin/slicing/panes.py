@@ -29,7 +29,7 @@ def cut(engine: Engine, keys: KeyTable, columns: Mapping[str, pa.Array], time: s
     times = intake.read_times(columns[time], time)
     survey = engine.survey(times)
     intake.check_range(survey.low, survey.high, time)
-    values = engine.read_values(dict(columns), len(times))
+    values = engine.read_values(dict(columns), times)
     codes = keys.encode([columns[name] for name in keys.names])
     stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
     assert engine.slices.slicer is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.algebra.aggregate import Aggregate
+from muntin.algebra.aggregate import TIME, Aggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.fusion import Field, fuse
 from muntin.windows.base import Query
@@ -34,11 +34,11 @@ class FieldPlan:
         """Whether partials may be combined in any order."""
         if self.own is not None:
             return self.own.commutative
-        return self.field.part not in ("first", "last", "argmin", "argmax", "list")
+        return self.field.part not in ("first", "last", "argmin", "argmax", "m4", "list")
 
     def __str__(self) -> str:
         name = self.field.part if self.own is None else type(self.own).__name__
-        return f"{name}({', '.join(self.field.columns)})"
+        return f"{name}({', '.join(column for column in self.field.columns if column != TIME)})"
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Plan:
         return [tuple((numbers[k], component) for k, component in reads) for reads in fusion.reads]
 
     def columns(self) -> set[str]:
-        """Return the columns that fields read."""
-        return {name for plan in self.fields.values() for name in plan.field.columns}
+        """Return the columns that fields read, beside the time."""
+        return {name for plan in self.fields.values() for name in plan.field.columns} - {TIME}
 
     def twins(self) -> dict[int, int]:
         """Return for each query the first one with the same windows over the same stream."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
-from muntin.slicing.fields import CompiledField, FieldPartials, States, Values
+from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
 from muntin.slicing.store import AggregateStore, Panes
 
 Places = NDArray[np.int64]
@@ -82,20 +82,26 @@ class Shift:
     def _shifted(self, number: int, partials: FieldPartials) -> States:
         """Return the partials of the slices that records enter, as they are now."""
         anew = self._at < 0
-        if not isinstance(partials, CompiledField) or partials.removal == "recompute" or anew.all():
-            return self._computed(number, partials, np.ones(len(anew), bool))
         values = self._moves.values[number]
+        objects = isinstance(partials, ObjectField)
+        if partials.removal == "recompute" or anew.all() or (objects and values.valid is not None):
+            return self._computed(number, partials, np.ones(len(anew), bool))
+        assert isinstance(partials, (CompiledField, ObjectField))
         at, bounds = self._leaving
         states = self._store.states(number)[self._at]  # those of new slices are not looked at
         if len(at):
             left, gone = self._left_from(), partials.of_segments(values.take(at), bounds)
-            if partials.removal == "invert":
+            if isinstance(partials, ObjectField):
+                anew[left] |= np.diff(bounds) == self._store.column("rows")[self._at[left]]  # nothing stays
+                stays = ~anew[left]
+                states[left[stays]] = partials.without(states[left[stays]], gone[stays])
+            elif partials.removal == "invert":
                 states[left] = partials.without(states[left], gone)
             else:
                 anew[left[partials.selected(states[left], gone)]] = True
         at, bounds = self._entering
-        come = partials.of_segments(values.take(at), bounds)
-        partials.merge(states, np.arange(len(states)), np.zeros(len(states), bool), come)
+        come, kept = partials.of_segments(values.take(at), bounds), np.flatnonzero(~anew)
+        partials.merge(states, kept, np.zeros(len(kept), bool), come[kept])
         if anew.any():
             states[anew] = self._computed(number, partials, anew)
         return states

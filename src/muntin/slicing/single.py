@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.algebra.aggregate import TIME
 from muntin.slicing.fields import Values
 from muntin.slicing.keys import KeyTable
 from muntin.windows.durations import LIMIT
@@ -54,7 +55,7 @@ class SingleRecords:
         times = _number(batch.column(self._time), _WHOLE)
         if times is None:
             return None
-        data = {}
+        data = {TIME: times}
         for name, place, dtype in self._columns:
             found = _number(batch.column(place), dtype)
             if found is None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from muntin.slicing.envelope import decode, encode
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
+from muntin.slicing.envelope import SnapshotError, decode, encode
+from muntin.slicing.fields import ABSENT, CompiledField, FieldPartials, ObjectField, States, Values
 from muntin.slicing.pooled import PooledField
 from muntin.slicing.records import RecordLog
 from muntin.slicing.store import AggregateStore
@@ -26,7 +26,24 @@ def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str,
         present = partials.present(states)
         columns = {} if present is None else {f"{name}.present": pa.array(present)}
         return columns | {f"{name}.{k}": pa.array(c) for k, c in enumerate(partials.scalars(states))}
-    return {name: pa.array([json.dumps(encode(state)) for state in states], pa.string())}
+    return {name: pa.array([json.dumps(_dumped(partials, state)) for state in states], pa.string())}
+
+
+def _dumped(partials: FieldPartials, state: Any) -> Any:
+    """Return a state as JSON can hold it, by way of the user's own function if there is one."""
+    own = partials.own if isinstance(partials, ObjectField) else None
+    dump = getattr(own, "dump", None)
+    try:
+        return encode(state if dump is None or state is ABSENT else dump(state))
+    except SnapshotError as error:
+        if own is None:
+            raise
+        what = "what its dump gives" if dump is not None else "its state"
+        raise SnapshotError(
+            f"{own!r} cannot be kept in a snapshot, since {what} holds a {error.found}: give its class "
+            "dump(state), which returns numbers, texts, bytes, lists or dicts, and load(dumped), which makes "
+            "a state of them."
+        ) from error
 
 
 def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
@@ -37,8 +54,10 @@ def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     if not table.num_rows:
         return states
     if isinstance(partials, ObjectField):
+        load = getattr(partials.own, "load", None)
         for i, text in enumerate(table[name].to_pylist()):
-            states[i] = decode(json.loads(text))
+            state = decode(json.loads(text))
+            states[i] = state if load is None or state is ABSENT else load(state)
         return states
     assert isinstance(partials, CompiledField)
     if partials.nullable:

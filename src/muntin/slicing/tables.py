@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
+from muntin.algebra.extremes import by_name
 from muntin.slicing import intake, output
 from muntin.slicing.few import FewWindows
 from muntin.slicing.keys import KeyTable
@@ -182,17 +183,19 @@ def _value(answers: tuple[Any, Any], i: int) -> Any:
     data, missing = answers
     if data is None or (missing is not None and missing[i]):
         return None
-    return data[i]
+    return by_name(*data[i].item()) if data.dtype.names is not None else data[i]
 
 
 def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
     if old is None:
         return False
-    return all(map(_equal, old, new))
+    return all(_equal(a, b) for a, b in zip(old, new, strict=True))
 
 
 def _equal(a: Any, b: Any) -> bool:
     """Tell whether two answers are equal; NaN equals NaN."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_equal, a, b))
-    return a is b or bool(a == b) or bool(a != a and b != b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
+    return bool(a is b or a == b or (a != a and b != b))

@@ -57,7 +57,7 @@ class Bucket:
         survey = engine.survey(times)
         intake.check_range(survey.low, survey.high, job.time)
         engine.check_span(survey.low, survey.high)
-        values = engine.read_values(columns, len(times))
+        values = engine.read_values(columns, times)
         tie = intake.tie_values(columns[job.tie], job.tie) if job.tie else None
         codes = self.keys.encode([columns[name] for name in job.keys])
         rows, dropped = engine.process_at(watermark, times, codes, self.keys, values, tie, survey)

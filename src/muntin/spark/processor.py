@@ -104,7 +104,7 @@ class WindowProcessor(StatefulProcessor):
             load_parts(head, self._read, bucket.engine, bucket.keys, job.queries)
         except SnapshotError as error:
             raise SnapshotError(_UNREADABLE.format(number, error)) from error
-        bucket.engine.types = dict(job.types)
+        bucket.engine.types |= job.types
         there = {planned.name for planned in bucket.engine.plan.queries}
         # Spark's watermark is cut to milliseconds, and the delay may be another than before.
         seen = NEVER if watermark == NEVER else watermark + job.delay + job.clock_ticks - 1

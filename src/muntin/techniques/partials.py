@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muntin.algebra.aggregate import Aggregate, Algebra
+from muntin.algebra.aggregate import TIME, Aggregate, Algebra
 from muntin.kernels import Kernel, NotCompilableError, instantiate
 from muntin.swag.base import BOTTOM
 from muntin.swag.columns import Columns, as_columns
@@ -22,7 +22,7 @@ class _Part:
 
     def __init__(self, aggregate: Aggregate, workload: Workload) -> None:
         self.aggregate = aggregate
-        arrays = [workload.column(name) for name in aggregate.columns]
+        arrays = [workload.column(workload.stream.time if n == TIME else n) for n in aggregate.inputs]
         nulls = any(array.null_count for array in arrays)
         self.columns = None if nulls or not arrays else self._numbers(arrays)
         kinds = self.columns.kinds if self.columns else None
