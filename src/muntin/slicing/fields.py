@@ -20,6 +20,7 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
+from muntin.algebra.sketches import Sketch
 
 States = NDArray[Any]
 Places = NDArray[np.int64]
@@ -131,7 +132,10 @@ def part_algebra(part: Part, kinds: Kinds | None) -> Algebra:
 def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, nullable: bool) -> FieldPartials:
     """Return the verbs of a fused field over columns of these types; `own` is a user's aggregate."""
     from muntin.kernels import NotCompilableError
+    from muntin.slicing.sketch_fields import SketchField
 
+    if isinstance(own, Sketch):
+        return SketchField(own)
     empty = own.empty if own else None
     part = None if own else PARTS[field.part](kinds, True)
     algebra = own.algebra(kinds) if own else part_algebra(part, kinds)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from muntin.slicing import arrow, loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
 from muntin.slicing.rows import INSERT, RETRACT, Emission
+from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 
 Places = NDArray[np.int64]
 _MANY = 4096  # rows
@@ -126,7 +127,7 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             values = [None if gone else v for v, gone in zip(values, missing.tolist(), strict=True)]
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
-        return pa.array(values, kind)
+        return pa.array(values, STORED_PAIRS).cast(kind) if kind == BOOLEAN_PAIRS else pa.array(values, kind)
     array = arrow.numbers(data, missing=missing)
     if kind is None or array.type == kind:
         return array

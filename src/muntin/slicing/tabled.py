@@ -12,6 +12,7 @@ import pyarrow as pa
 from muntin.slicing.envelope import decode, encode
 from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
 from muntin.slicing.records import RecordLog
+from muntin.slicing.sketch_fields import SketchField
 from muntin.slicing.store import AggregateStore
 
 _CELLS = ("code", "start", "first", "last", "rows")
@@ -23,6 +24,8 @@ def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str,
         present = partials.present(states)
         columns = {} if present is None else {f"{name}.present": pa.array(present)}
         return columns | {f"{name}.{k}": pa.array(c) for k, c in enumerate(partials.scalars(states))}
+    if isinstance(partials, SketchField):
+        return {name: partials.dump(states)}
     return {name: pa.array([json.dumps(encode(state)) for state in states], pa.string())}
 
 
@@ -31,6 +34,8 @@ def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     states = partials.allocate(table.num_rows)
     if not table.num_rows:
         return states
+    if isinstance(partials, SketchField):
+        return partials.load(table[name])
     if isinstance(partials, ObjectField):
         for i, text in enumerate(table[name].to_pylist()):
             states[i] = decode(json.loads(text))
