@@ -53,6 +53,8 @@ OWN = {
     "collected": list,
 }
 
+EMPTY: dict[str, Any] = {}  # their answers over no value, where that is not null
+
 
 def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
     """The aggregate (function, *columns) of records in canonical order; None is null."""
@@ -64,7 +66,7 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
     values = [getattr(a.record, columns[0]) for a in records]
     present = [v for v in values if v is not None]
     if name in OWN:
-        return OWN[name](present) if present else None
+        return OWN[name](present) if present else EMPTY.get(name)
     return answer(name, present)
 
 

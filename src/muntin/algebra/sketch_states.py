@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,8 @@ LG_REGISTERS = 12  # of HLL: 2^12 registers
 RETAINED = 200  # k of KLL
 LG_COUNTERS = 10  # of frequent items: at most 2^10 in its map
 ROWS, BUCKETS = 5, 272  # of count-min
+
+_ROUNDING = 1e-9  # of a share times a number of values
 
 
 @cache
@@ -187,7 +190,8 @@ class Ranks(SketchState):
     @staticmethod
     def prepared(column: NDArray[Any]) -> NDArray[Any]:
         """Return numbers as floats."""
-        return np.array(column, np.float64)  # a copy: the library refuses what is read-only
+        floats: NDArray[np.float64] = column.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        return floats
 
     @classmethod
     def _new(cls) -> Self:
@@ -215,12 +219,11 @@ class Ranks(SketchState):
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """Return for each share the value that at least so much of all lies at or below."""
-        numbers = self.sketch.n
-        ranks = [share * (numbers + self.nans) for share in shares]
+        count = self.sketch.n
+        ranks = [max(1, math.ceil(share * (count + self.nans) - _ROUNDING)) for share in shares]
+        # In the middle between ranks, so that rounding leads to no other.
         return [
-            self.sketch.get_quantile(min(1.0, rank / numbers), True)
-            if numbers and (rank <= numbers or not self.nans)
-            else np.nan
+            self.sketch.get_quantile((rank - 0.5) / count, True) if rank <= count else math.nan
             for rank in ranks
         ]
 

@@ -13,9 +13,22 @@ from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.sketches import ApproxCountDistinct, ApproxQuantile, ApproxTopK, Sketch
 from muntin.slicing.fields import ABSENT, Answers, ObjectField, Places, States, Values
 
+_FEW = 32  # values that are kept as they are: windows such as rolling have a slice for each record
+_AS_VALUES = b"\x00"  # how a dumped state begins that is no sketch; no sketch begins so
+_CODES = {"i": np.int64, "f": np.float64}
+
+
+class Few:
+    """A few prepared values that stand for the sketch of them."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
 
 class SketchField(ObjectField):
-    """Sketches, of which none is ever changed: many windows and stores hold the same one."""
+    """Sketches, or a few values each. None is ever changed: many windows and stores hold the same one."""
 
     def __init__(self, sketch: Sketch) -> None:
         super().__init__(sketch.algebra(), None)
@@ -31,7 +44,7 @@ class SketchField(ObjectField):
         if len(column):
             column = self._sketch.prepared(column)
         for i in np.flatnonzero(np.diff(bounds)).tolist():
-            out[i] = self._sketch.of(column[bounds[i] : bounds[i + 1]])
+            out[i] = self._of(column[bounds[i] : bounds[i + 1]])
         return out
 
     def scatter(
@@ -50,8 +63,19 @@ class SketchField(ObjectField):
         for part, place in zip(np.split(column, begins[1:]), at[begins].tolist(), strict=True):
             states[place] = self._with(states[place], part)
 
+    def _of(self, values: NDArray[Any]) -> Any:
+        few = len(values) <= _FEW
+        return Few(values.copy()) if few else self._sketch.of(values)  # a view would keep the whole batch
+
     def _with(self, state: Any, values: NDArray[Any]) -> Any:
-        return self._sketch.of(values) if state is ABSENT else self._sketch.plus(state, values)
+        if state is ABSENT:
+            return self._of(values)
+        if isinstance(state, Few):
+            return self._of(np.concatenate([state.values, values]))
+        return self._sketch.plus(state, values)
+
+    def _whole(self, state: Any) -> Any:
+        return self._sketch.of(state.values) if isinstance(state, Few) else state
 
     def add_one(self, values: Values, states: States, at: int, new: bool) -> None:
         """Put a single record behind the state at a place, if there is one."""
@@ -82,28 +106,42 @@ class SketchField(ObjectField):
         present = [state for state in states if state is not ABSENT]
         if len(present) < 2:
             return present[0] if present else ABSENT
-        return self._sketch.merged(present)
+        few = [state.values for state in present if isinstance(state, Few)]
+        sketches = [state for state in present if not isinstance(state, Few)]
+        merged = ABSENT if not sketches else self._sketch.merged(sketches) if sketches[1:] else sketches[0]
+        return self._with(merged, np.concatenate(few)) if few else merged
 
     def answers(self, states: States, aggregate: Aggregate) -> Answers:
         """Return the answers of the sketch."""
         missing = np.array([state is ABSENT for state in states], bool)
         data = np.full(len(states), aggregate.empty, object)
         for i in np.flatnonzero(~missing).tolist():
-            data[i] = aggregate.lower(states[i])
+            data[i] = aggregate.lower(self._whole(states[i]))
         return Answers(data, missing if aggregate.empty is None else None)
 
     def dump(self, states: States) -> pa.Array:
         """Return partials as a column of bytes."""
-        blobs = [None if state is ABSENT else self._sketch.dump(state) for state in states]
-        return pa.array(blobs, pa.large_binary())
+        return pa.array([self._bytes(state) for state in states], pa.large_binary())
+
+    def _bytes(self, state: Any) -> bytes | None:
+        if state is ABSENT:
+            return None
+        if isinstance(state, Few) and state.values.dtype.kind in _CODES:
+            return _AS_VALUES + state.values.dtype.kind.encode() + state.values.tobytes()
+        return self._sketch.dump(self._whole(state))
 
     def load(self, column: pa.ChunkedArray) -> States:
         """Return the partials of a column of bytes."""
         states = self.allocate(len(column))
         for i, blob in enumerate(column.to_pylist()):
             if blob is not None:
-                states[i] = self._sketch.load(blob)
+                states[i] = self._of_bytes(blob)
         return states
+
+    def _of_bytes(self, blob: bytes) -> Any:
+        if blob.startswith(_AS_VALUES):
+            return Few(np.frombuffer(blob, _CODES[chr(blob[1])], offset=2))
+        return self._sketch.load(blob)
 
 
 _HASHED = (

@@ -188,4 +188,13 @@ def _value(answers: tuple[Any, Any], i: int) -> Any:
 def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
     if old is None:
         return False
-    return all(a is b or a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))
+    return all(_equal(a, b) for a, b in zip(old, new, strict=True))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Tell whether two answers are equal; NaN equals NaN, also within lists and structs."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
+    return a is b or bool(a == b) or bool(a != a and b != b)
