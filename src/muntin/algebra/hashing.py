@@ -54,15 +54,15 @@ def key_of(value: Any) -> int:
     >>> key_of("7") == key_of(b"7")
     False
     """
-    if hasattr(value, "as_py"):
+    if hasattr(type(value), "as_py"):
         value = _of_scalar(value)
+    if isinstance(value, str):
+        return _digest(b"s", value.encode("utf-8", "surrogatepass"))
     if isinstance(value, (numbers.Integral, np.bool_)):
         whole = int(value)
         return whole if _LOW <= whole < _HIGH else _digest(b"i", str(whole).encode())
     if isinstance(value, numbers.Real):
         return int(keys_of(np.array([float(value)]))[0])
-    if isinstance(value, str):
-        return _digest(b"s", value.encode("utf-8", "surrogatepass"))
     if isinstance(value, bytes):
         return _digest(b"b", value)
     if isinstance(value, Decimal):
