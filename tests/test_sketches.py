@@ -33,17 +33,15 @@ from tests.workloads import Workload, batch_of, query_of, tables, workloads
 # ---- few values: every sketch is exact ----
 
 
-@pytest.mark.parametrize("shard", range(2))
 @settings(max_examples=120)
 @given(workload=sketched(workloads()))
-def test_operator_agrees_with_the_oracle(shard: int, workload: Workload) -> None:
+def test_operator_agrees_with_the_oracle(workload: Workload) -> None:
     check(workload)
 
 
-@pytest.mark.parametrize("shard", range(2))
 @settings(max_examples=120)
 @given(workload=sketched(mixed()))
-def test_windows_of_every_kind_agree_with_the_oracle(shard: int, workload: Workload) -> None:
+def test_windows_of_every_kind_agree_with_the_oracle(workload: Workload) -> None:
     check(workload)
 
 
@@ -145,7 +143,7 @@ def check_bounds(row: dict[str, Any], values: list[int]) -> None:
     assert abs(row["distinct"] - len(counts)) <= max(1, 5 * 0.0163 * len(counts))
     for share, value in zip([0.01, 0.25, 0.5, 0.75, 0.99], row["ranks"], strict=True):
         low, high = np.searchsorted(ordered, value, "left"), np.searchsorted(ordered, value, "right")
-        assert low / size - 0.027 <= share <= high / size + 0.027
+        assert low / size - 0.03 <= share <= high / size + 0.03
     most = counts.most_common(1)[0][1]
     assert most <= row["top"][0]["count"] <= most + 0.0035 * size
     for pair in row["top"]:
