@@ -55,6 +55,8 @@ OWN = {
     "quantiles": lambda values: [quantile(values, q) for q in (0.25, 0.5, 0.9)],
 }
 
+EMPTY: dict[str, Any] = {}  # their answers over no value, where that is not null
+
 
 def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
     """The aggregate (function, *columns) of records in canonical order; None is null."""
@@ -68,7 +70,7 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
         return answer(name, [(v, a.record.t) for v, a in zip(values, records, strict=True)])
     present = [v for v in values if v is not None]
     if name in OWN:
-        return OWN[name](present) if present else None
+        return OWN[name](present) if present else EMPTY.get(name)
     return answer(name, present)
 
 

@@ -1,6 +1,7 @@
 """What is combined: aggregates, their laws, and the fields that they share."""
 
 from muntin.algebra.aggregate import Aggregate, Algebra, RowAggregate
+from muntin.algebra.bloom import bloom_contains, bloom_filter
 from muntin.algebra.extremes import (
     argmax,
     argmin,
@@ -17,6 +18,13 @@ from muntin.algebra.fusion import Field, Fusion, fuse
 from muntin.algebra.holistic import collect, collect_distinct, concat, count_distinct, median, mode, quantile
 from muntin.algebra.laws import LawViolation, check_aggregate
 from muntin.algebra.moments import stddev, variance
+from muntin.algebra.sketches import (
+    approx_count_distinct,
+    approx_quantile,
+    approx_top_k,
+    count_min_estimate,
+    count_min_sketch,
+)
 from muntin.algebra.sums import count, geomean, mean, product, sum
 
 __all__ = [
@@ -26,14 +34,21 @@ __all__ = [
     "Fusion",
     "LawViolation",
     "RowAggregate",
+    "approx_count_distinct",
+    "approx_quantile",
+    "approx_top_k",
     "argmax",
     "argmin",
+    "bloom_contains",
+    "bloom_filter",
     "check_aggregate",
     "collect",
     "collect_distinct",
     "concat",
     "count",
     "count_distinct",
+    "count_min_estimate",
+    "count_min_sketch",
     "first",
     "fuse",
     "geomean",

@@ -112,7 +112,7 @@ class FoldedRows:
         if how == "ranges":
             unmerged: Any = Ranged(store.ordered_states(number), low, high)
             return unmerged  # type: ignore[no-any-return]
-        if isinstance(partials, ObjectField) and partials.part is None:
+        if isinstance(partials, ObjectField) and partials.own is not None:
             states, combines = partials.each_answer(store.ordered_states(number), low, high)
         elif how == "each":
             states, combines = folds.each(store, number, low, high)

@@ -22,6 +22,7 @@ from muntin.algebra.aggregate import Absent, Aggregate, Algebra, Kinds
 from muntin.algebra.builtin import PARTS, BuiltIn
 from muntin.algebra.fusion import Field
 from muntin.algebra.parts import Part
+from muntin.algebra.sketches import Sketch
 from muntin.slicing.object_folds import EXACT, SharedRanges, fold_segments
 from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
 
@@ -142,12 +143,15 @@ def part_algebra(part: Part, kinds: Kinds | None) -> Algebra:
 def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, nullable: bool) -> FieldPartials:
     """Return the verbs of a fused field over columns of these types; `own` is a user's aggregate."""
     from muntin.kernels import NotCompilableError
+    from muntin.slicing.sketch_fields import SketchField
 
     if field.part in ("runs", "list"):
         from muntin.slicing.pooled import ListField
         from muntin.slicing.runs import RunsField
 
         return RunsField(kinds) if field.part == "runs" else ListField(kinds)
+    if isinstance(own, Sketch):
+        return SketchField(own)
     empty = own.empty if own else None
     part = None if own else PARTS[field.part](kinds, True)
     algebra = own.algebra(kinds) if own else part_algebra(part, kinds)  # type: ignore[arg-type]

@@ -16,9 +16,11 @@ from muntin.algebra.aggregate import TIME, Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
+from muntin.algebra.sketches import Sketch
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
+from muntin.slicing.sketch_fields import check_column, sketch_answer
 from muntin.windows.durations import LIMIT, Clock
 
 _ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax", "runs"}
@@ -220,6 +222,8 @@ def read_values(plan: FieldPlan, columns: Mapping[str, Column], count: int, kind
     """Return what a field reads, in the form that its columns (and `kinds`, which they may widen) allow."""
     parts = [columns[name] for name in plan.field.columns]
     valid = parts[0].valid if parts else None
+    if isinstance(plan.own, Sketch):  # takes numbers and objects alike
+        return Values(tuple(part.data for part in parts), valid, count, None)
     wide = any(part.kind is None or (k and part.valid is not None) for k, part in enumerate(parts))
     if kinds is None or wide or isinstance(plan.own, RowAggregate):
         return Values(tuple(as_objects(part) for part in parts), valid, count, None)
@@ -264,6 +268,8 @@ def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
         kind = types[aggregate.columns[0]]
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
             raise TypeError(f"{aggregate!r} needs texts, but column {aggregate.columns[0]!r} holds {kind}.")
+    if isinstance(aggregate, Sketch):
+        check_column(aggregate, types)
     if not aggregate.numeric:
         return
     for name in aggregate.columns:
@@ -275,6 +281,8 @@ def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
 
 def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """Return the type of an aggregate's output column; None where only its answers tell."""
+    if isinstance(aggregate, Sketch):
+        return sketch_answer(aggregate, types)
     if not isinstance(aggregate, BuiltIn):
         return None
     if isinstance(aggregate, Holistic):

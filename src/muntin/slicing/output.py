@@ -14,6 +14,7 @@ from muntin.slicing import arrow, loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
 from muntin.slicing.rows import INSERT, RETRACT, Emission
+from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 
 Places = NDArray[np.int64]
 _MANY = 4096  # rows
@@ -124,6 +125,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
         values = data.tolist()
         if missing is not None:
             values = [None if gone else v for v, gone in zip(values, missing.tolist(), strict=True)]
+        if kind == BOOLEAN_PAIRS:
+            return pa.array(values, STORED_PAIRS).cast(kind)
         if kind is not None and pa.types.is_list(kind):
             return _lists(values, kind)
         if kind == pa.float64():

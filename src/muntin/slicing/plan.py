@@ -37,7 +37,7 @@ class FieldPlan:
         return self.field.part not in ("first", "last", "argmin", "argmax", "m4", "list")
 
     def __str__(self) -> str:
-        name = self.field.part if self.own is None else type(self.own).__name__
+        name = self.field.part if self.own is None else repr(self.own).partition("(")[0]
         return f"{name}({', '.join(column for column in self.field.columns if column != TIME)})"
 
 

@@ -13,6 +13,7 @@ from muntin import algebra, windows
 from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.builtin import BuiltIn, _public_name
 from muntin.algebra.fusion import Field
+from muntin.algebra.sketches import Sketch
 from muntin.algebra.sums import Count
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
@@ -87,6 +88,9 @@ def _make_aggregate(described: Mapping[str, Any]) -> Aggregate:
 
 
 def _describe_aggregate(aggregate: Aggregate) -> dict[str, Any]:
+    if isinstance(aggregate, Sketch):
+        name, parameters = _public_name(type(aggregate)), aggregate.parameters()
+        return {"name": name, "columns": list(aggregate.columns), "parameters": parameters}
     if not isinstance(aggregate, BuiltIn):
         own = [type(aggregate).__qualname__, list(aggregate.columns), repr(aggregate._parameters())]
         return {"own": own}

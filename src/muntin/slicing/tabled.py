@@ -13,6 +13,7 @@ from muntin.slicing.envelope import SnapshotError, decode, encode
 from muntin.slicing.fields import ABSENT, CompiledField, FieldPartials, ObjectField, States, Values
 from muntin.slicing.pooled import PooledField
 from muntin.slicing.records import RecordLog
+from muntin.slicing.sketch_fields import SketchField
 from muntin.slicing.store import AggregateStore
 
 _CELLS = ("code", "start", "first", "last", "rows")
@@ -26,6 +27,8 @@ def dump_states(partials: FieldPartials, states: States, name: str) -> dict[str,
         present = partials.present(states)
         columns = {} if present is None else {f"{name}.present": pa.array(present)}
         return columns | {f"{name}.{k}": pa.array(c) for k, c in enumerate(partials.scalars(states))}
+    if isinstance(partials, SketchField):
+        return {name: partials.dump(states)}
     return {name: pa.array([json.dumps(_dumped(partials, state)) for state in states], pa.string())}
 
 
@@ -53,6 +56,8 @@ def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     states = partials.allocate(table.num_rows)
     if not table.num_rows:
         return states
+    if isinstance(partials, SketchField):
+        return partials.load(table[name])
     if isinstance(partials, ObjectField):
         load = getattr(partials.own, "load", None)
         for i, text in enumerate(table[name].to_pylist()):

@@ -193,9 +193,9 @@ def _same(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Tell whether two answers are equal; NaN equals NaN."""
+    """Tell whether two answers are equal; NaN equals NaN, also within lists and structs."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
-    return bool(a is b or a == b or (a != a and b != b))
+    return a is b or bool(a == b) or bool(a != a and b != b)

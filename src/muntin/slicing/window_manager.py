@@ -32,6 +32,7 @@ from muntin.slicing.rows import (
     joined,
     with_retractions,
 )
+from muntin.slicing.sketch_fields import SketchField
 from muntin.slicing.slice_manager import SliceManager, session_ranges
 from muntin.slicing.spans import Spans
 from muntin.slicing.store import AggregateStore, Ordered
@@ -382,6 +383,9 @@ class WindowManager:
         partials = store.fields[number]
         if isinstance(partials, PooledField):
             return "ranges"
+        if isinstance(partials, SketchField) and self.store != "lazy":  # merging is what takes time
+            pairs = 2 * len(low) * int((high - low).max()).bit_length()
+            return "levels" if int((high - low).sum()) > store.count + pairs else "each"
         if self.store == "lazy" or not isinstance(partials, CompiledField):
             return "each"
         if self.store == "eager":

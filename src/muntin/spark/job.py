@@ -15,6 +15,7 @@ from muntin.slicing import intake
 from muntin.slicing.fields import ObjectField
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
+from muntin.slicing.sketch_fields import SketchField
 from muntin.windows import count_tumbling
 from muntin.windows.base import Query
 
@@ -63,7 +64,8 @@ class Job:
         """Tell whether a user's aggregate has states of any kind, which only records can stand for."""
         engine = self.engine()
         own = {number for number, plan in engine.plan.fields.items() if plan.own is not None}
-        return any(isinstance(engine.slices.fields[number], ObjectField) for number in own)
+        fields = [engine.slices.fields[number] for number in own]
+        return any(isinstance(field, ObjectField) and not isinstance(field, SketchField) for field in fields)
 
     def key_table(self) -> KeyTable:
         """Return an empty table of keys."""
