@@ -68,8 +68,8 @@ def quantile(values: list[Any], share: float) -> float:
 
 def ranks(values: list[Any]) -> Told:
     """The values at several ranks."""
-    want = [quantile(values, share) for share in SHARES]
-    return Told(want, lambda answer: repr(answer) == repr([w + 0.0 for w in want]))
+    want = [quantile(values, share) + 0.0 for share in SHARES]  # -0.0 is 0.0
+    return Told(want, lambda answer: repr(answer) == repr(want))
 
 
 def top(values: list[Any]) -> Told:

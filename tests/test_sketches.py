@@ -398,10 +398,10 @@ def test_states_in_slices_are_never_changed() -> None:
     for aggregate, value in itertools.product(AGGREGATES.values(), (3, 4.5)):
         column = aggregate.prepared(np.array([value, 7, value]))
         state, other = aggregate.of(column), aggregate.of(column[:1])
-        before = aggregate.dump(state), aggregate.dump(other)
+        before = aggregate.to_bytes(state), aggregate.to_bytes(other)
         aggregate.plus(state, column)
         aggregate.merged([state, other, state])
-        assert before == (aggregate.dump(state), aggregate.dump(other))
+        assert before == (aggregate.to_bytes(state), aggregate.to_bytes(other))
 
 
 def test_slices_of_single_records_are_small() -> None:
@@ -437,13 +437,13 @@ def test_snapshots_need_no_queries_and_hold_the_library_s_bytes() -> None:
 
 def test_states_of_another_format_are_refused() -> None:
     aggregate = mt.approx_count_distinct("v")
-    blob = aggregate.dump(aggregate.lift(1))
-    assert aggregate.load(blob) == aggregate.lift(1)
+    blob = aggregate.to_bytes(aggregate.lift(1))
+    assert aggregate.from_bytes(blob) == aggregate.lift(1)
     with pytest.raises(ValueError, match="has format 63, and this muntin reads format 01"):
-        aggregate.load(b"c" + blob[1:])
+        aggregate.from_bytes(b"c" + blob[1:])
     seen = mt.bloom_filter()
     with pytest.raises(ValueError, match="no answer of bloom_filter"):
-        seen.load(b"mtbloom\x02" + seen.dump(seen.lift(1))[8:])
+        seen.from_bytes(b"mtbloom\x02" + seen.to_bytes(seen.lift(1))[8:])
 
 
 def test_workers_send_sketches_not_records() -> None:

@@ -143,8 +143,9 @@ class Oracle:
         self._views[spec.name] = {}
 
     def remove(self, name: str) -> None:
-        """Forget a query; what it has open is not emitted."""
+        """Forget a query; what it has open is not emitted, and another of its name begins anew."""
         del self.queries[name], self._views[name]
+        self._told = Counter({told: rows for told, rows in self._told.items() if told[0] != name})
 
     def take_late(self) -> list[Record]:
         """The records dropped since the last call, in the order of arrival."""

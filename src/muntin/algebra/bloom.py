@@ -78,11 +78,11 @@ class BloomFilter(Sketch, RowAggregate):
             self.combine_into(row, row, state)
         return row
 
-    def dump(self, state: NDArray[np.uint8]) -> bytes:
+    def to_bytes(self, state: NDArray[np.uint8]) -> bytes:
         """Return a row as bytes."""
         return self.lower(state)
 
-    def load(self, blob: bytes) -> NDArray[np.uint8]:
+    def from_bytes(self, blob: bytes) -> NDArray[np.uint8]:
         """Return the row that was dumped."""
         return _row(blob).copy()
 

@@ -43,11 +43,11 @@ class Sketch(Aggregate):
         """Return one state of the values of all, at least one."""
 
     @abstractmethod
-    def dump(self, state: Any) -> bytes:
+    def to_bytes(self, state: Any) -> bytes:
         """Return a state as bytes, with its version."""
 
     @abstractmethod
-    def load(self, blob: bytes) -> Any:
+    def from_bytes(self, blob: bytes) -> Any:
         """Return the state that was dumped."""
 
     def parameters(self) -> dict[str, Any]:
@@ -116,11 +116,11 @@ class _LibrarySketch(Sketch):
         """Return one state of the values of all, at least one."""
         return self.states.merged(states)
 
-    def dump(self, state: SketchState) -> bytes:
+    def to_bytes(self, state: SketchState) -> bytes:
         """Return a state as bytes, with its version."""
         return state.dump()
 
-    def load(self, blob: bytes) -> SketchState:
+    def from_bytes(self, blob: bytes) -> SketchState:
         """Return the state that was dumped."""
         return self.states.load(blob)
 

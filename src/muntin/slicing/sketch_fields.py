@@ -128,7 +128,7 @@ class SketchField(ObjectField):
             return None
         if isinstance(state, Few) and state.values.dtype.kind in _CODES:
             return _AS_VALUES + state.values.dtype.kind.encode() + state.values.tobytes()
-        return self._sketch.dump(self._whole(state))
+        return self._sketch.to_bytes(self._whole(state))
 
     def load(self, column: pa.ChunkedArray) -> States:
         """Return the partials of a column of bytes."""
@@ -141,7 +141,7 @@ class SketchField(ObjectField):
     def _of_bytes(self, blob: bytes) -> Any:
         if blob.startswith(_AS_VALUES):
             return Few(np.frombuffer(blob, _CODES[chr(blob[1])], offset=2))
-        return self._sketch.load(blob)
+        return self._sketch.from_bytes(blob)
 
 
 _HASHED = (
