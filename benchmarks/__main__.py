@@ -11,13 +11,24 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import calls, frames, latency, own_aggregates, peers, speed, splits, techniques, windows
+from benchmarks import (
+    aggregates,
+    calls,
+    frames,
+    latency,
+    own_aggregates,
+    peers,
+    speed,
+    splits,
+    techniques,
+    windows,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    modules = (speed, latency, windows, frames, peers, calls, techniques, splits, own_aggregates)
+    modules = (speed, latency, windows, frames, peers, calls, techniques, splits, aggregates, own_aggregates)
     results = [module.run() for module in modules]
     packages = {"NumPy": np, "Numba": numba, "Arrow": pa}
     versions = ", ".join(f"{name} {package.__version__}" for name, package in packages.items())

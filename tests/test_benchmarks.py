@@ -5,11 +5,23 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import muntin as mt
 from benchmarks import __main__ as benchmarks
-from benchmarks import calls, frames, latency, own_aggregates, peers, speed, splits, techniques, windows
+from benchmarks import (
+    aggregates,
+    calls,
+    frames,
+    latency,
+    own_aggregates,
+    peers,
+    speed,
+    splits,
+    techniques,
+    windows,
+)
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
@@ -297,3 +309,35 @@ def test_the_page_is_written_and_a_lost_limit_fails_the_run(monkeypatch, tmp_pat
     page = (tmp_path / "page.md").read_text()
     assert page.startswith("# Benchmarks")
     assert page.count("### benchmarks.") == len(PARTS)
+
+
+# ---- aggregates that grow with the records ----
+
+
+@pytest.mark.parametrize("distinct", [5, 10_000])
+def test_medians_of_many_lengths(distinct):
+    case = aggregates.Case(10, distinct, 1)
+    assert aggregates.check(case, aggregates.stream(100_000, distinct)) > 10
+
+
+def test_other_medians_are_noticed(monkeypatch):
+    case, run = aggregates.Case(1, 5, 1), aggregates.run_case
+
+    def wrong(case, table):
+        rows = run(case, table)
+        at = rows.schema.get_field_index("a")
+        return rows.set_column(at, "a", pc.add(rows["a"], 1.0))
+
+    monkeypatch.setattr(aggregates, "run_case", wrong)
+    with pytest.raises(AssertionError, match="where NumPy gives"):
+        aggregates.check(case, aggregates.stream(50_000, 5))
+
+
+def test_sliding_medians_are_those_of_river_and_polars():
+    values = aggregates.easily_filled(500, 50)
+    assert len(values) == 550
+    _, rivers = aggregates.river(values, 500, 50)
+    aggregates.agree(aggregates.ours(values, 500)[-50:], rivers, "River")
+    aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 20), "Polars")
+    with pytest.raises(AssertionError, match="River"):
+        aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 21), "River")
