@@ -24,12 +24,12 @@ from benchmarks import (
     windows,
 )
 
+MODULES = (speed, latency, windows, frames, peers, calls, techniques, splits, aggregates, own_aggregates)
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    modules = (speed, latency, windows, frames, peers, calls, techniques, splits, aggregates, own_aggregates)
-    results = [module.run() for module in modules]
+    results = [module.run() for module in MODULES]
     packages = {"NumPy": np, "Numba": numba, "Arrow": pa}
     versions = ", ".join(f"{name} {package.__version__}" for name, package in packages.items())
     head = [

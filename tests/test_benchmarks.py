@@ -14,10 +14,8 @@ from benchmarks import (
     aggregates,
     calls,
     frames,
-    latency,
     own_aggregates,
     peers,
-    speed,
     splits,
     techniques,
     windows,
@@ -296,19 +294,16 @@ def test_lost_limits_are_reported(monkeypatch, held):
         assert module.NOTE in section
 
 
-PARTS = (speed, latency, windows, frames, peers, calls, techniques, splits)
-
-
-@pytest.mark.parametrize("lost", [None, *PARTS])
+@pytest.mark.parametrize("lost", [None, *benchmarks.MODULES])
 def test_the_page_is_written_and_a_lost_limit_fails_the_run(monkeypatch, tmp_path, lost):
-    for module in PARTS:
+    for module in benchmarks.MODULES:
         section = (f"### {module.__name__}\n", module is not lost)
         monkeypatch.setattr(module, "run", lambda section=section: section)
     monkeypatch.setattr(benchmarks, "PAGE", tmp_path / "page.md")
     assert benchmarks.main() == (0 if lost is None else 1)
     page = (tmp_path / "page.md").read_text()
     assert page.startswith("# Benchmarks")
-    assert page.count("### benchmarks.") == len(PARTS)
+    assert page.count("### benchmarks.") == len(benchmarks.MODULES)
 
 
 # ---- aggregates that grow with the records ----
