@@ -112,7 +112,6 @@ OVER_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "count_distinct": lambda vs: len(_distinct(vs)),
     "collect_distinct": _distinct,
     "collect": list,
-    "concat": "".join,
 }
 
 
