@@ -74,7 +74,7 @@ def quantile(values: list[Any], q: float) -> float:
     ordered = sorted(values, key=_order)
     way = (len(ordered) - 1) * q
     low = math.floor(way)
-    if way == low:
+    if way == low or ordered[low] == ordered[low + 1]:
         return float(ordered[low])
     return float(ordered[low]) * (1 - (way - low)) + float(ordered[low + 1]) * (way - low)
 

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import math
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -229,3 +230,123 @@ def test_values_are_found_after_the_pool_was_packed() -> None:
     op.process({"t": [1, 2], "k": [1, 2], "v": [2.0, 6.0]})
     op.snapshot()  # packs
     assert op.finish()["m"].to_pylist() == [1.5, 5.5, 6.0]
+
+
+# ---- what a review found ----
+
+
+def test_a_quantile_lies_between_its_neighbours() -> None:
+    table = {"t": [1, 2, 3, 4], "v": [1 / 3] * 4}
+    query = mt.tumbling(10).agg(q=mt.quantile("v", q=[0.92, 0.93, 0.94]))
+    assert mt.aggregate(table, query, time="t")["q"].to_pylist() == [[1 / 3] * 3]
+    window = mt.swag.TwoStacks(mt.quantile(q=0.93))
+    for value in table["v"]:
+        window.insert(value)
+    assert window.query() == 1 / 3
+
+
+class Refusing(mt.Aggregate):
+    """A sum that refuses a number."""
+
+    commutative = True
+
+    @staticmethod
+    def lift(v: int) -> list[int]:
+        if v == 666:
+            raise ValueError("refused")
+        return [v]
+
+    @staticmethod
+    def combine(a: list[int], b: list[int]) -> list[int]:
+        return a + b
+
+
+def test_a_refused_batch_leaves_nothing_in_a_pool() -> None:
+    query = mt.tumbling(10**6).agg(m=mt.median("v"), b=Refusing("w"))
+    op = mt.WindowOperator(query, time="t")
+    op.process({"t": [1], "v": [1.0], "w": [1]})
+    before = op.metrics.state_bytes
+    with pytest.raises(ValueError, match="refused"):
+        op.process({"t": np.arange(2, 1002), "v": np.arange(1000.0), "w": np.full(1000, 666)})
+    assert op.metrics.state_bytes == before
+
+
+def test_single_records_into_a_large_slice_do_not_pile_up_copies() -> None:
+    op = mt.WindowOperator(mt.tumbling(10**9).agg(m=mt.median("v")), time="t")
+    op.process({"t": np.arange(100_000), "v": np.random.default_rng(1).random(100_000)})
+    for t in range(100_000, 100_063):
+        op.process({"t": [t], "v": [0.5]})
+    (field,) = op._engine.slices.fields.values()
+    assert field.pool.used < 500_000
+
+
+def test_texts_that_no_slice_has_are_let_go() -> None:
+    op = mt.WindowOperator(mt.tumbling(100).agg(x=mt.concat("v")), time="t")
+    for begin in range(0, 5000, 100):
+        op.process({"t": np.arange(begin, begin + 100), "v": ["text"] * 100})
+    (field,) = op._engine.slices.fields.values()
+    assert field.pool.used < 1000
+
+
+def test_texts_are_explained_before_the_first_batch() -> None:
+    assert "list(s)" in str(mt.WindowOperator(mt.tumbling(10).agg(x=mt.concat("s")), time="t").explain())
+
+
+def test_one_name_for_numbers_and_for_more_than_64_bits() -> None:
+    queries = [mt.tumbling(10).agg(x=mt.m4(name), name=name) for name in ("a", "b")]
+    op = mt.WindowOperator(queries, time="t")
+    small, large = pa.array([1], pa.uint64()), pa.array([2**63], pa.uint64())
+    op.process({"t": [1], "a": small, "b": small})
+    op.process({"t": [11], "a": small, "b": large})
+    assert [row["x"]["max"] for row in op.finish().to_pylist()] == [1, 2**63]
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        mt.collect("v"),
+        mt.collect_distinct("v"),
+        mt.concat("v"),
+        mt.quantile("v", q=[0.5]),
+        mt.bloom_filter("v"),
+    ],
+)
+def test_frames_that_reach_no_number(aggregate: mt.Aggregate) -> None:
+    with pytest.raises(TypeError, match="are no numbers"):
+        mt.aggregate_frame(aggregate, reaches=3)
+
+
+class Fractions(mt.Aggregate):
+    """A sum of fractions, which JSON does not know."""
+
+    commutative = True
+
+    @staticmethod
+    def lift(v: int) -> Fraction:
+        return Fraction(v, 3)
+
+    @staticmethod
+    def combine(a: Fraction, b: Fraction) -> Fraction:
+        return a + b
+
+    @staticmethod
+    def dump(state: Fraction) -> list[int]:
+        return [state.numerator, state.denominator]
+
+    @staticmethod
+    def load(dumped: list[int]) -> Fraction:
+        return Fraction(*dumped)
+
+
+@pytest.mark.parametrize("aggregate", [mt.approx_count_distinct("v"), Fractions("v"), mt.median("v")])
+def test_frames_keep_states_of_any_kind_in_snapshots(aggregate: mt.Aggregate) -> None:
+    query = mt.aggregate_frame(aggregate, reaches=3).agg(n=mt.count())
+    whole, parts = mt.WindowOperator(query, time="t"), mt.WindowOperator(query, time="t")
+    batches = [{"t": [t], "v": [t % 7]} for t in range(30)]
+    expected = [row for batch in batches for row in whole.process(batch).to_pylist()]
+    found = []
+    for batch in batches:
+        found += parts.process(batch).to_pylist()
+        parts = mt.WindowOperator.restore(parts.snapshot(), queries=[query])
+    assert found == expected
+    assert len(found) > 1

@@ -548,3 +548,21 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ImportError, match=r"pip install muntin\[sketches\]"):
             make("v")
     assert mt.bloom_filter("v").columns == ("v",)
+
+
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        (pa.array([Decimal("0.5")]), 0.5),
+        (pa.array([0.5]), Decimal("0.5")),
+        (pa.array([2.0**70]), 2**70),
+        (pa.array([2**63], pa.uint64()), 2.0**63),
+        (pa.array([Decimal(2**63)]), 2**63),
+        (pa.array([Decimal(2**63 + 1)]), 2**63 + 1),
+    ],
+)
+def test_equal_numbers_of_other_types_are_found(column: pa.Array, asked: Any) -> None:
+    query = mt.tumbling(10).agg(seen=mt.bloom_filter("v"), n=mt.count_min_sketch("v"))
+    (row,) = mt.aggregate({"t": [1], "v": column}, query, time="t").to_pylist()
+    assert mt.bloom_contains(row["seen"], asked)
+    assert mt.count_min_estimate(row["n"], asked) == 1

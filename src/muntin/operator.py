@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
+from muntin.algebra.holistic import Concat
 from muntin.slicing import arrow, envelope, intake, output, snapshot
 from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
@@ -354,11 +355,14 @@ class WindowOperator:
         Stream: out of order (watermark 5s)
         """
         engine = self._engine
-        if engine is None:  # as if times were in the finest unit, and values floats
+        if engine is None:  # as if times were in the finest unit, and values floats, or texts
             durations = [self._delay, self._lateness, *_durations(self._queries)]
             plain_integers = any(d is not None and d.integer for d in durations)
             kind = pa.int64() if plain_integers else pa.timestamp("ns")
-            engine = self._build(dict.fromkeys(self._inputs(), pa.float64()), kind, trial=True)
+            types = dict.fromkeys(self._inputs(), pa.float64())
+            asked = [aggregate for _, query in self._queries for aggregate in query.aggregates.values()]
+            types |= {a.columns[0]: pa.string() for a in asked if isinstance(a, Concat)}
+            engine = self._build(types, kind, trial=True)
         watermark = self._policy if self._delay is None else str(self._delay)
         return explain(engine, watermark, str(self._lateness), self._store)
 

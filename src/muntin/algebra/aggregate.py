@@ -60,8 +60,9 @@ class Aggregate:
 
     Subclasses give `combine`, which must be associative, and as they need it `lift` (one record to a
     state), `lower` (a state to the answer), `identity`, and the inverses: `invert(a, b)` takes b out of
-    the newer end of a, `invert_oldest(a, b)` out of the older one. Plain functions and static methods
-    both do. An instance is bound to columns, or to none (then it takes values as they are).
+    the newer end of a, `invert_oldest(a, b)` out of the older one. None may change its arguments: slices are
+    shared. Plain functions and static methods both do. An instance is bound to columns, or to none (then it
+    takes values as they are).
 
     A snapshot keeps states of numbers, texts, bytes, dates and times, arrays of numbers, and tuples, lists,
     sets and dicts of them. For any other, give `dump(state)`, which returns one of these, and `load(dumped)`.
@@ -82,6 +83,7 @@ class Aggregate:
     kind: ClassVar[Kind] = "algebraic"
     empty: ClassVar[Any] = None  # the answer over no value
     numeric: ClassVar[bool] = False  # values must be numbers
+    gives_many: bool = False  # answers are lists, texts of several values, or blobs
     timed: ClassVar[bool] = False  # lift takes the record's time, too, behind the values of the columns
 
     lift: Function

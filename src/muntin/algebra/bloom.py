@@ -37,6 +37,7 @@ def _set_bits(row: NDArray[np.uint8], keys: NDArray[np.int64]) -> None:
 class BloomFilter(Sketch, RowAggregate):
     """Which values occur, as a blob that can be asked."""
 
+    gives_many = True
     width = _WIDTH
     dtype = "u1"
 

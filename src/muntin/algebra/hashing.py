@@ -60,16 +60,28 @@ def key_of(value: Any) -> int:
         return _digest(b"s", value.encode("utf-8", "surrogatepass"))
     if isinstance(value, (numbers.Integral, np.bool_)):
         whole = int(value)
-        return whole if _LOW <= whole < _HIGH else _digest(b"i", str(whole).encode())
+        return whole if _LOW <= whole < _HIGH else _key_of_decimal(Decimal(whole))
     if isinstance(value, numbers.Real):
-        return int(keys_of(np.array([float(value)]))[0])
+        return _key_of_float(float(value))
     if isinstance(value, bytes):
         return _digest(b"b", value)
     if isinstance(value, Decimal):
-        text = decimal_text(value)
-        whole = int(text) if text.lstrip("-").isdigit() else _HIGH
-        return whole if _LOW <= whole < _HIGH else _digest(b"d", text.encode())
+        return _key_of_decimal(value)
     raise unfit(value)
+
+
+def _key_of_float(value: float) -> int:
+    return int(keys_of(np.array([value]))[0])
+
+
+def _key_of_decimal(value: Decimal) -> int:
+    """Return the key of the integer or float that equals it, if there is one."""
+    text = decimal_text(value)
+    whole = int(text) if text.lstrip("-").isdigit() else _HIGH
+    if _LOW <= whole < _HIGH:
+        return whole
+    near = float(value)
+    return _key_of_float(near) if near == value else _digest(b"d", text.encode())
 
 
 def unfit(value: Any) -> TypeError:

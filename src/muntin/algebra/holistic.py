@@ -54,7 +54,9 @@ register("list", (("list", 1),), Part(("o",), one_listed, listed_after))
 
 def between(low: Any, high: Any, share: float) -> float:
     """Return the value so far on the way from one to another."""
-    return float(low) if share == 0 else float(low) * (1 - share) + float(high) * share
+    if share == 0 or low == high:
+        return float(low)
+    return min(max(float(low) * (1 - share) + float(high) * share, float(low)), float(high))
 
 
 def quantile_of(run: Run, q: float) -> float:
@@ -110,6 +112,7 @@ class Quantile(Holistic):
 
     def __init__(self, *columns: str, q: float | Sequence[float]) -> None:
         self.q = _shares(q)
+        self.gives_many = isinstance(self.q, tuple)
         super().__init__(*columns)
 
     def _finish(self) -> Function:
@@ -163,7 +166,7 @@ class CollectDistinct(Holistic):
     needs = ("runs",)
     finish = values_of
     gives = "values"
-    commutative = True
+    commutative = gives_many = True
 
 
 class Collect(Holistic):
@@ -172,6 +175,7 @@ class Collect(Holistic):
     needs = ("list",)
     finish = list
     gives = "values"
+    gives_many = True
 
 
 class Concat(Holistic):
@@ -179,6 +183,7 @@ class Concat(Holistic):
 
     needs = ("list",)
     gives = "text"
+    gives_many = True
 
     def __init__(self, *columns: str, sep: str = "") -> None:
         if not isinstance(sep, str):

@@ -161,6 +161,7 @@ class ApproxQuantile(_LibrarySketch):
         if not shares:
             raise ValueError("approx_quantile needs at least one q.")
         self.q: float | tuple[float, ...] = tuple(shares) if several else shares[0]
+        self.gives_many = several
         super().__init__(*columns)
 
     def parameters(self) -> dict[str, Any]:
@@ -198,6 +199,7 @@ def approx_quantile(v: str | None = None, q: float | Sequence[float] = 0.5) -> A
 class ApproxTopK(_LibrarySketch):
     """About which values are the most frequent."""
 
+    gives_many = True
     states = Counters
 
     def __init__(self, *columns: str, k: int) -> None:
@@ -235,6 +237,7 @@ def approx_top_k(v: str | None = None, k: int = 10) -> ApproxTopK:
 class CountMinSketch(_LibrarySketch):
     """About how often each value occurs, as a blob that can be asked."""
 
+    gives_many = True
     states = Buckets
 
     def _answer(self, state: Buckets) -> bytes:

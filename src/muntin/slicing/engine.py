@@ -22,7 +22,7 @@ from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.overflow import IntegerSums
 from muntin.slicing.plan import Plan, PlannedQuery
-from muntin.slicing.pooled import PooledField
+from muntin.slicing.pooled import PooledField, crowded, pooled
 from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
@@ -311,12 +311,15 @@ class Engine:
         if not self._risky():
             return work()
         slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
+        pools = [(partials.pool, partials.pool.used) for partials in pooled(self.slices.fields).values()]
         try:
             return work()
         except BaseException:
             self.slices.go_back(slices)
             self.windows.go_back(windows)
             self.watermark, self.largest = counters
+            for pool, used in pools:
+                pool.used = used
             raise
 
     def _risky(self) -> bool:
@@ -487,26 +490,21 @@ class Engine:
     def breathe(self, keys: KeyTable, records: int = _LOOK) -> None:
         """Let go of what is out of reach, once it may be half of all; looks only now and then."""
         self._unseen += records
-        if self._unseen < _LOOK:
+        if self._unseen < _LOOK and not crowded(self.slices.fields):
             return
         self._unseen = 0
         if self._crowded() or len(keys) > 2 * self._cells:
             self.let_go(keys)
 
     def _crowded(self) -> bool:
-        return self._held() > 2 * self._cells or any(partials.crowded for _, partials in self._pooled())
-
-    def _pooled(self) -> list[tuple[int, PooledField]]:
-        """Return the fields whose partials lie in a pool."""
-        return [
-            (n, partials) for n, partials in self.slices.fields.items() if isinstance(partials, PooledField)
-        ]
+        return self._held() > 2 * self._cells or crowded(self.slices.fields)
 
     def _pack_pools(self) -> None:
         """Leave values behind that no slice has any more."""
-        for slices in self.slices.counts.values():
+        fields = pooled(self.slices.fields)
+        for slices in self.slices.counts.values() if fields else ():
             slices.forget_shown()
-        for number, partials in self._pooled():
+        for number, partials in fields.items():
             partials.pack([store.moving(number) for store in self._stores() if number in store.fields])
 
     def _held(self) -> int:
@@ -593,5 +591,5 @@ class Engine:
         """Return the bytes of live slices, and of records that are kept."""
         total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
         total += sum(slices.nbytes for slices in self._by_position())
-        total += sum(partials.nbytes for _, partials in self._pooled())
+        total += sum(partials.nbytes for partials in pooled(self.slices.fields).values())
         return total + (self.slices.log.nbytes if self.slices.log is not None else 0)

@@ -1,6 +1,7 @@
 """Fields: the partials of one fused part over columns, and what is done with arrays of them.
 
-A compiled field keeps its partials as numbers; an object field keeps anything, with the same verbs.
+A compiled field keeps its partials as numbers; an object field keeps anything, with the same verbs. Pooled
+fields (pooled.py) serve aggregates that grow with the records, sketch fields (sketch_fields.py) sketches.
 """
 
 from __future__ import annotations

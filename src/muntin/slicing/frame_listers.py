@@ -226,6 +226,23 @@ class AggregateLister(RunLister):
             grown[: len(held)] = held
             self.keyed["state"] = grown
 
+    def kept(self, name: str) -> NDArray[Any]:
+        """Return states as a snapshot can keep them: as bytes of a sketch, or by the user's own function."""
+        return self._changed(name, self.keyed[name], ("to_bytes", "dump"))
+
+    def restored(self, name: str, column: NDArray[Any]) -> NDArray[Any]:
+        """Return states that a snapshot kept."""
+        return self._changed(name, column, ("from_bytes", "load"))
+
+    def _changed(self, name: str, column: NDArray[Any], functions: tuple[str, str]) -> NDArray[Any]:
+        found = [getattr(self.aggregate, function, None) for function in functions]
+        change = found[0] or found[1]
+        if name != "state" or self.kernel is not None or change is None:
+            return column
+        out = np.empty(len(column), object)
+        out[:] = [state if state is ABSENT else change(state) for state in column]
+        return out
+
     def read(self, columns: Columns, count: int) -> Values:
         """Return the values of records, and which may open a frame."""
         names = self.aggregate.columns

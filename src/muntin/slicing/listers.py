@@ -238,6 +238,15 @@ class Lister(ABC):
         oldest[self.opened["code"][::-1]] = self.opened["position"][::-1]  # the oldest is written last
         return oldest
 
+    def kept(self, name: str) -> NDArray[Any]:
+        """Return what is held for each key as a snapshot can keep it."""
+        return self.keyed[name]
+
+    def restored(self, name: str, column: NDArray[Any]) -> NDArray[Any]:
+        """Return what a snapshot kept as it is held."""
+        del name
+        return column
+
     @property
     def nbytes(self) -> int:
         """The bytes of its state."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.algebra.extremes import by_name
 from muntin.slicing import arrow, loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
@@ -102,7 +103,7 @@ def answer_column(
     out = np.empty(count, object) if objects else np.zeros(count, np.result_type(*(d for _, d, _ in parts)))
     missing = np.ones(count, bool)
     for at, data, gone in parts:
-        out[at] = data
+        out[at] = _as_objects(data) if objects and data.dtype.names is not None else data
         missing[at] = gone
     return out, missing if missing.any() else None
 
@@ -117,6 +118,13 @@ def _chunk(at: Places, answers: Answers | None, empty: Any) -> tuple[NDArray[Any
     column = np.empty(len(at), object)
     column[:] = answers.data
     return column, np.array([value is None for value in answers.data], bool)
+
+
+def _as_objects(records: NDArray[Any]) -> NDArray[Any]:
+    """Return the records of M4 as dicts, beside those of values that are no plain numbers."""
+    out = np.empty(len(records), object)
+    out[:] = [by_name(*record) for record in records.tolist()]
+    return out
 
 
 def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.DataType | None) -> pa.Array:

@@ -8,7 +8,7 @@ packed, which the engine does as it lets go of slices.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ Places = NDArray[np.int64]
 _ROOM = 1 << 10
 _LONG = 48  # values: NumPy sorts longer stretches faster
 _ROUND = 1 << 16  # entries: pools that are smaller are not worth packing
+_ROUND_OBJECTS = 1 << 8  # which may be large
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class PooledField(FieldPartials):
     @property
     def crowded(self) -> bool:
         """Whether most of the pool may be left over."""
-        return self.pool.used > 2 * self._live + _ROUND
+        return self.pool.used > 2 * self._live + (_ROUND_OBJECTS if self.pool.objects else _ROUND)
 
     def pack(self, held: Sequence[States]) -> None:
         """Keep only the partials that somebody holds; these are told their new places."""
@@ -324,3 +325,13 @@ class ListField(PooledField):
             values = self.numbers(np.concatenate(slices)).tolist()
             data.append(finish(values) if values else aggregate.empty)
         return Answers(data, None)
+
+
+def pooled(fields: Mapping[int, FieldPartials]) -> dict[int, PooledField]:
+    """Return those fields whose partials lie in a pool."""
+    return {number: partials for number, partials in fields.items() if isinstance(partials, PooledField)}
+
+
+def crowded(fields: Mapping[int, FieldPartials]) -> bool:
+    """Tell whether most of a pool may be left over."""
+    return any(isinstance(partials, PooledField) and partials.crowded for partials in fields.values())

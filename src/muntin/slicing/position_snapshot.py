@@ -47,8 +47,9 @@ def dump_positions(slices: PositionSlices) -> dict[str, pa.Table]:
         tables["kept"] = dump_log(_as_log(kept))
     for number, lister in settled.listers.items():
         keyed: dict[str, Any] = {}
-        for name, held in lister.keyed.items():
-            keyed |= {f"{name}.{k}": plain_column(column) for k, column in enumerate(_flat(held))}
+        for name in lister.keyed:
+            columns = _flat(lister.kept(name))
+            keyed |= {f"{name}.{k}": plain_column(column) for k, column in enumerate(columns)}
         tables[f"lister {number}"] = pa.table(keyed)
         tables[f"open {number}"] = pa.table(lister.opened)
         tables |= {f"{name} {number}": values for name, values in _words(lister).items()}
@@ -85,7 +86,7 @@ def load_positions(
             lister.leave_kernel()  # as the one that was written had
         for name, held in lister.keyed.items():
             for k, column in enumerate(_flat(held)):
-                column[: table.num_rows] = load_column(table, f"{name}.{k}")
+                column[: table.num_rows] = lister.restored(name, load_column(table, f"{name}.{k}"))
         opened = tables[f"open {number}"]
         lister.opened = {name: np.array(numbers_of(opened, name), np.int64) for name in lister.opened}
         if f"values {number}" in tables:

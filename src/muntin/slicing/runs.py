@@ -168,8 +168,10 @@ class RunsField(PooledField):
         values = self._selected(windows, np.append(which, which[between]), ranks)
         low = values[: len(which)].reshape(rank.shape)
         out = low.copy()
-        high, part = values[len(which) :], share.ravel()[between]
-        out.ravel()[between] = low.ravel()[between] * (1 - part) + high * part
+        below_it, above_it = low.ravel()[between], values[len(which) :]
+        part = share.ravel()[between]
+        found = np.clip(below_it * (1 - part) + above_it * part, below_it, above_it)
+        out.ravel()[between] = np.where(below_it == above_it, below_it, found)
         return out
 
     def _selected(self, windows: Ranged, which: Places, rank: Places) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ def load_states(partials: FieldPartials, table: pa.Table, name: str) -> States:
     if isinstance(partials, SketchField):
         return partials.load(table[name])
     if isinstance(partials, ObjectField):
-        load = getattr(partials.own, "load", None)
+        load = getattr(partials.own, "load", None) if hasattr(partials.own, "dump") else None
         for i, text in enumerate(table[name].to_pylist()):
             state = decode(json.loads(text))
             states[i] = state if load is None or state is ABSENT else load(state)

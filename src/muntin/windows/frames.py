@@ -140,6 +140,10 @@ def aggregate_frame(aggregate: Aggregate, reaches: Any) -> Window:
         raise TypeError(f"aggregate_frame() takes an aggregate such as mt.sum('v'), not {aggregate!r}.")
     if not aggregate.columns and aggregate.skips_nulls:
         raise ValueError(f"{aggregate!r} does not say which column it is over.")
+    if aggregate.gives_many:
+        raise TypeError(
+            f"aggregate_frame() compares answers with a number, but those of {aggregate!r} are no numbers."
+        )
     if aggregate.timed:
         raise TypeError(f"aggregate_frame() takes an aggregate without times, but {aggregate!r} reads times.")
     reaches = plain_number(reaches)
