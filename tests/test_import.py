@@ -42,7 +42,9 @@ def seconds(code, times=5):
 
 
 def test_import_is_quick():
-    assert seconds("import muntin") - seconds("pass") < 0.35
+    # Most of it is NumPy's; how long that takes is up to the machine.
+    nothing = seconds("pass")
+    assert seconds("import muntin") - nothing < 4 * (seconds("import numpy") - nothing)
 
 
 SLIDES = {
@@ -66,4 +68,4 @@ print(time.perf_counter() - start)
     cache = {"MUNTIN_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.getcwd()}
     cold = float(run(code, **cache))
     warm = min(float(run(code, **cache)) for _ in range(5))
-    assert warm < 0.3, (cold, warm)
+    assert warm < cold / 2, (cold, warm)  # it is loaded, not compiled
