@@ -51,6 +51,10 @@ def row_order(emission: Emission) -> Places | None:
         if key is not None:
             return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
+    if number is not None and not retracted.any() and (query == query[0]).all():
+        columns = [np.diff(column) for column in (end, start, number)]
+        if all((steps >= 0).all() for steps in columns):
+            return None
     order = np.lexsort((query if number is None else number, query, start, end, ~retracted))
     return None if (order[1:] > order[:-1]).all() else order
 
