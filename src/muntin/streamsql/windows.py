@@ -377,8 +377,8 @@ def over_window(source: Source, node: exp.Window, at: int) -> Windowed:
         raise source.fail(
             at,
             f"OVER with {str(spec.args['kind']).upper()} is not supported, as it takes in both ends and all "
-            f"records of one time: the nearest is FROM ROLLING({source.table}, {time}, length), whose windows "
-            f"are (t - length, t], or {_INSTEAD}.",
+            f"records of one time: the nearest is FROM ROLLING({source.table}, {time}, length), with windows "
+            f"(t - length, t], or {_INSTEAD}.",
         )
     rows = literal(spec.args["start"]) if isinstance(spec.args["start"], exp.Expr) else None
     ends_here = spec.args.get("end") in (None, "CURRENT ROW") and not spec.args.get("exclude")
