@@ -283,7 +283,7 @@ class StreamSql(Dialect):
             clauses.where = self._expression("the condition after WHERE") if self._take("WHERE") else None
             if self._curr and self._curr.token_type == TokenType.GROUP_BY:
                 self._advance()
-                clauses.group = self._listed(lambda: self._expression("a column after GROUP BY"))
+                clauses.group = self._listed(self._grouped)
             clauses.having = self._expression("the condition after HAVING") if self._take("HAVING") else None
             if self._take("EMIT"):
                 self._listed(lambda: self._emit(clauses))
@@ -310,6 +310,11 @@ class StreamSql(Dialect):
                 return Part(item.node, item.at, self._name("the name after AS"))
             named = self._is_name() and self._next.text.upper() in (",", "FROM")
             return Part(item.node, item.at, self._name("a name") if named else None)
+
+        def _grouped(self) -> Part:
+            if self._word() in ("ALL", "CUBE", "ROLLUP", "GROUPING"):
+                self._fail(f"GROUP BY {self._word()} is not supported: name keys and window columns.")
+            return self._expression("a column after GROUP BY")
 
         def _emit(self, clauses: Clauses) -> None:
             at = self._at()

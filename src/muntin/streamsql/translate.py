@@ -338,7 +338,10 @@ def _translated(text: str) -> list[tuple[Clauses, Statement]]:
         raise TypeError(f"sql takes a text, not {text!r}.")
     found: list[tuple[Clauses, Statement]] = []
     for clauses in parse(text):
-        statement = Translation(text, clauses).statement()
+        try:
+            statement = Translation(text, clauses).statement()
+        except RecursionError as error:
+            raise SqlError(text, clauses.at, "the statement is nested too deeply to be read.") from error
         name = clauses.name
         if name is not None and any(other.query.name == name.text for _, other in found):
             raise SqlError(text, name.at, f"two queries are called {name.text}: rename one.")
