@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -84,6 +86,12 @@ def test_a_statement_is_the_query_that_functions_make_and_gives_its_rows(case: C
 def test_the_corpus_has_every_function() -> None:
     written = " ".join(case.text.upper() for case in CASES)
     assert [name for name in (*FUNCTIONS, *SPARK, *AGGREGATES) if f"{name}(" not in written] == []
+
+
+def test_the_page_has_every_function() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    known = (*FUNCTIONS, *(name.lower() for name in SPARK), *AGGREGATES)
+    assert [name for name in known if not re.search(rf"`{name}\b|\({name}\(", page)] == []
 
 
 def test_queries_of_other_windows_or_aggregates_are_not_equal() -> None:
