@@ -91,7 +91,7 @@ class Unread(ParseError):
     """What sqlglot cannot read; it may try something else then."""
 
     def __init__(self, message: str, token: Token, ended: bool) -> None:
-        super().__init__(message)
+        super().__init__(message, [{"description": message}])
         self.at = token.end + 1 if ended else token.start
         wanted = message.removeprefix("Expecting ")
         if ended:
@@ -151,9 +151,7 @@ class StreamSql(Dialect):
         """Statements as we have them, of expressions as sqlglot reads them."""
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            "CAST": SqlglotParser.FUNCTION_PARSERS["CAST"]
-        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {"CAST": lambda self: self._cast()}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             "CASE": SqlglotParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
@@ -193,6 +191,25 @@ class StreamSql(Dialect):
             token = self._curr
             node = super()._parse_interval(require_interval, parse_function_unit)
             return node and node.update_positions(token)
+
+        def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+            """Read arguments, and miss none; sqlglot steps over gaps, and takes names for them."""
+            del alias
+            arguments: list[exp.Expr] = []
+            while arguments or not self._match(TokenType.R_PAREN, advance=False):
+                argument = self._parse_lambda()
+                if argument is None:
+                    self.raise_error("Expecting an argument")
+                arguments.append(argument)
+                if not self._match(TokenType.COMMA):
+                    break
+            return arguments
+
+        def _cast(self) -> exp.Expr:
+            node = self._parse_cast(strict=True)
+            if not self._match(TokenType.R_PAREN, advance=False):
+                self.raise_error("Expecting )")
+            return node
 
         # ---- tools ----
 
@@ -460,8 +477,10 @@ def parse(text: str) -> list[Clauses]:
         parsed = parser.parse(dialect.tokenize(text), text)
     except TokenError as error:
         raise SqlError(text, _left_open(text), "what begins here is never closed.") from error
-    except Unread as error:
-        raise SqlError(text, error.at, error.sentence) from error
+    except ParseError as error:
+        unread = error if isinstance(error, Unread) else error.__cause__  # sqlglot may have tried further
+        assert isinstance(unread, Unread)
+        raise SqlError(text, unread.at, unread.sentence) from error
     except RecursionError as error:
         raise SqlError(text, 0, "the statement is nested too deeply to be read.") from error
     found = [node.args["clauses"] for node in parsed if node is not None]

@@ -217,7 +217,7 @@ class Translation:
         if _is_spark(node):
             fields = " and ".join(f"{node.name.lower()}.{name}" for name in _SPARK_FIELDS)
             raise self.fail(at, f"{node.name} stands in GROUP BY: select {fields}.")
-        if called and not isinstance(node, exp.Anonymous):
+        if called:
             raise self.fail(
                 at,
                 f"{shown(node)} computes with an aggregate, which is not supported: "
