@@ -418,10 +418,47 @@ EXPRESSIONS = [
             ),
         ]
     ),
-    Case(
-        "SELECT k, SUM(w) AS s FROM PUNCTUATION(e, t, w > 3) GROUP BY k, window_id",
-        mt.punctuation(mt.expr("w > 3")).agg(s=mt.sum("w")), "punctuation", ("p", None), {"s": ("sum", "w")},
-        seen=lambda r: r._replace(p=r.w > 3),
+    *(
+        Case(
+            f"SELECT k, SUM(w) AS s FROM {text} GROUP BY k, window_id",
+            window.agg(s=mt.sum("w")), kind, params, {"s": ("sum", "w")}, seen=seen,
+        )
+        for text, window, kind, params, seen in [
+            (
+                "PUNCTUATION(e, t, w > 3)", mt.punctuation(mt.expr("w > 3")), "punctuation", ("p", None),
+                lambda r: r._replace(p=r.w > 3),
+            ),
+            (
+                "LANDMARK(e, t, w > 3, until => w < 2)",
+                mt.landmark(mt.expr("w > 3"), until=mt.expr("w < 2")), "landmark_until", ("p", "q"),
+                lambda r: r._replace(p=r.w > 3, q=r.w < 2),
+            ),
+            (
+                "THRESHOLD_FRAME(e, t, v * w > 3)", mt.threshold_frame(mt.expr("v * w"), ">", 3),
+                "threshold_frame", ("v", ">", 3, 1), _times,
+            ),
+            (
+                "DELTA_FRAME(e, t, v * w, 2)", mt.delta_frame(mt.expr("v * w"), 2),
+                "delta_frame", ("v", 2), _times,
+            ),
+            (
+                "AGGREGATE_FRAME(e, t, SUM(v * w) >= 6)", mt.aggregate_frame(mt.sum(mt.expr("v * w")), 6),
+                "aggregate_frame", (("sum", "v"), 6), _times,
+            ),
+            (
+                "STATE_WINDOW(e, t, w > 2)", mt.state_window(mt.expr("w > 2")), "state_window", ("s",),
+                lambda r: r._replace(s=r.w > 2),
+            ),
+            (
+                "ON_MEASURE(e, t, TUMBLE(m * 2, 10))", mt.on(mt.expr("m * 2"), mt.tumbling(10)),
+                "on", ("m", "tumbling", (10, 0)), lambda r: r._replace(m=r.m * 2),
+            ),
+            (
+                "POLICY_WINDOW(e, t, WHEN(w > 3), KEEP(3))",
+                mt.policy_window(mt.policies.when(mt.expr("w > 3")), mt.policies.keep(3)),
+                "policy_window", (("when", "p"), ("keep", 3)), lambda r: r._replace(p=r.w > 3),
+            ),
+        ]
     ),
 ]  # fmt: skip
 EMITTED = [

@@ -541,6 +541,10 @@ WRONG = [
         "SELECT SUM(v) FROM t [ROWS 2] GROUP BY ALL",
         "line 1, column 40: GROUP BY ALL is not supported: name keys and window columns.",
     ),
+    (
+        "SELECT SUM(v) FROM t [ROWS 5 MINUTES]",
+        "line 1, column 28: ROWS counts records: write RANGE for a duration.",
+    ),
     ("SELECT SUM(w, ) FROM t [ROWS 2]", "line 1, column 15: an argument is missing, where ')' stands."),
     ("SELECT SUM(w AS x) FROM t [ROWS 2]", "line 1, column 14: ) is missing, where 'AS' stands."),
     ("SELECT SUM(CAST(w AS INT) FROM t [ROWS 2]", "line 1, column 27: ) is missing, where 'FROM' stands."),

@@ -421,6 +421,8 @@ class StreamSql(Dialect):
             time = self._wattr()
             if self._take("ROWS"):
                 span = self._amount("ROWS", rows=True)
+                if not span.rows:
+                    self._fail("ROWS counts records: write RANGE for a duration.", span.at)
             elif self._take("RANGE"):
                 span = self._amount("RANGE")
             else:
@@ -465,7 +467,8 @@ def _plain(token: Token) -> bool:
 
 # What the tokenizer steps over in one go; where none fits, a quote or a comment is left open.
 _STRETCH = re.compile(
-    r"""'(?:[^']|'')*' | "[^"]*" | `[^`]*` | --[^\n]* | /\*.*?\*/ | (?!/\*)[^'"`]""", re.DOTALL | re.VERBOSE
+    r"""'(?:[^']|'')*' | "[^"]*" | `[^`]*` | --[^\n]* | /\*.*?\*/ | {\#.*?\#} | (?!/\*|{\#)[^'"`]""",
+    re.DOTALL | re.VERBOSE,
 )
 
 

@@ -174,7 +174,7 @@ def _on_measure(given: Given) -> Window:
         )
     arguments = [_part_of(argument, part.at) for argument in node.expressions]
     inner = _bound(source, Name(name, part.at), arguments, FUNCTIONS[name], ())
-    return given.make(made.on, inner.column("time"), FUNCTIONS[name].make(inner))
+    return given.make(made.on, inner.scalar("time"), FUNCTIONS[name].make(inner))
 
 
 def _part_of(node: exp.Expr, at: int) -> Part:
@@ -195,7 +195,7 @@ def _policy(given: Given, name: str, known: dict[str, str]) -> Any:
     readers: dict[str, Callable[[exp.Expr, int, str], Any]] = {
         "n": source.number,
         "d": source.duration,
-        "c": source.column,
+        "c": source.scalar,
     }
     values = [
         readers[kind](value, place(value, part.at), f"the argument of {called}")
