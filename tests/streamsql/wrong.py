@@ -542,6 +542,10 @@ WRONG = [
         "line 1, column 40: GROUP BY ALL is not supported: name keys and window columns.",
     ),
     (
+        "SELECT SUM(v) FROM TUMBLE(t, ts, 5) GROUP BY window_start, window_time",
+        "line 1, column 60: there is no window_time: the nearest is window_end, which lies just after it.",
+    ),
+    (
         "SELECT SUM(v) FROM t [ROWS 5 MINUTES]",
         "line 1, column 28: ROWS counts records: write RANGE for a duration.",
     ),

@@ -161,7 +161,16 @@ class Translation:
             )
         if _window_column(part.node) is not None:
             return None
-        return self.source.column(part.node, part.at, "a key")
+        key = self.source.column(part.node, part.at, "a key")
+        self._refuse_window_time(key, part.at)
+        return key
+
+    def _refuse_window_time(self, column: str, at: int) -> None:
+        """Refuse Flink's last moment of a window, which rows do not have."""
+        if column.lower() == "window_time":
+            raise self.fail(
+                at, "there is no window_time: the nearest is window_end, which lies just after it."
+            )
 
     # ---- what is selected ----
 
@@ -195,10 +204,7 @@ class Translation:
         name = self.source.column(node, at, "a column of SELECT")
         if name in self.keys:
             return (name,)
-        if name == "window_time":
-            raise self.fail(
-                at, "there is no window_time: the nearest is window_end, which lies just after it."
-            )
+        self._refuse_window_time(name, at)
         if self._is_over() and name == self.windowed.time:
             raise self.fail(at, f"rows have {name} as window_end: write window_end.")
         raise self.fail(
