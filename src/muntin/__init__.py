@@ -70,13 +70,15 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from muntin.expressions import expr
     from muntin.operator import PROCESSING_TIME, WindowOperator, aggregate
+    from muntin.streamsql import sql
 
-# Arrow takes a while to load: what stands on it comes with its first use.
+# Arrow and sqlglot take a while to load: what stands on them comes with its first use.
 _LAZY = {
     "PROCESSING_TIME": "muntin.operator",
     "WindowOperator": "muntin.operator",
     "aggregate": "muntin.operator",
     "expr": "muntin.expressions",
+    "sql": "muntin.streamsql",
 }
 
 
@@ -145,6 +147,7 @@ __all__ = [
     "rolling",
     "session",
     "sliding",
+    "sql",
     "state_window",
     "stddev",
     "sum",
