@@ -22,7 +22,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
 def test_no_code_is_fenced_in_a_way_that_no_test_finds():
     for page in docs_code.PAGES:
         text = page.read_text()
-        assert not re.search(r"^[ \t]+```py|^```(?:py|pycon|python3|python\s\S.*)$", text, re.M), page
+        assert not re.search(r"^[ \t]+```py|^```(?:py|pycon|python3|python[ \t]+\S.*)$", text, re.M), page
         for match in re.finditer(r"^>>> ", text, re.M):  # a doc test ends before its fence
             end = text.index("```", match.start())
             assert text[end - 2 : end] == "\n\n", f"{page}: {text[match.start() : end]}"
@@ -37,7 +37,16 @@ def test_drawings_are_what_the_library_says():
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # a notice of its theme about the years to come
     done = subprocess.run(
         command, cwd=docs_code.ROOT, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=300
