@@ -10,15 +10,8 @@ import griffe
 def fenced(text: str) -> str:
     """Return a docstring with a fence around each stretch that begins with a prompt.
 
-    >>> print(fenced("Add.\\n\\n>>> 1 + 1\\n2\\n\\nEnd.").replace("`", "'"))
-    Add.
-    <BLANKLINE>
-    '''pycon
-    >>> 1 + 1
-    2
-    '''
-    <BLANKLINE>
-    End.
+    >>> fenced("Add.\\n\\n>>> 1 + 1\\n2").splitlines()
+    ['Add.', '', '```pycon', '>>> 1 + 1', '2', '```']
     """
     parts = text.split("\n\n")
     return "\n\n".join(f"```pycon\n{part}\n```" if part.startswith(">>> ") else part for part in parts)

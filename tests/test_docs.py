@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import muntin
+import muntin.spark
 from drawings.__main__ import FOLDER, everything
 from tests import docs_code
 
@@ -34,6 +36,14 @@ def test_drawings_are_what_the_library_says():
     for name, text in made.items():
         assert (FOLDER / name).read_text() == text, f"{name} is old: python -m drawings"
         assert len(text) < 15_000
+
+
+def test_every_public_name_is_on_a_page_of_the_api():
+    pages = "".join(page.read_text() for page in (docs_code.ROOT / "docs" / "api").glob("*.md"))
+    elsewhere = {"PROCESSING_TIME", "__version__", "policies", "swag"}  # a marker, a text, two modules
+    for module, left_out in ((muntin, elsewhere), (muntin.swag, set()), (muntin.spark, set())):
+        for name in set(module.__all__) - left_out:
+            assert re.search(rf"^::: muntin\.[\w.]*\b{name}$", pages, re.M), f"{name} is on no page"
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
