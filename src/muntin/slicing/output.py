@@ -20,6 +20,7 @@ from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 Places = NDArray[np.int64]
 _MANY = 4096  # rows
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
+MEASURES = ("measure_start", "measure_end")  # only there if some query has a measure
 CHANGES = arrow.texts(["insert", "update", "retract"])
 
 
@@ -51,6 +52,10 @@ def row_order(emission: Emission) -> Places | None:
         if key is not None:
             return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
+    if number is not None and not retracted.any() and (query == query[0]).all():
+        columns = [np.diff(column) for column in (end, start, number)]
+        if all((steps >= 0).all() for steps in columns):
+            return None
     order = np.lexsort((query if number is None else number, query, start, end, ~retracted))
     return None if (order[1:] > order[:-1]).all() else order
 
