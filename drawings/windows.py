@@ -143,7 +143,7 @@ def _listed(values: Any) -> str:
     return " ".join(str(value) for value in values)
 
 
-def _pairs(state: Any, t: int, row: Any) -> Any:  # noqa: ARG001
+def high(state: Any, t: int, row: Any) -> Any:  # noqa: ARG001
     """Begin a window at each rise to 5 or more, and end it at the next fall below."""
     high = row.v >= 5
     return high, 1 if high and not state else 0, 1 if state and not high else 0
@@ -276,7 +276,7 @@ PICTURES = (
     Picture(
         "user_window",
         STREAM,
-        [_total(mt.user_window(_pairs, state=False, columns=["v"]))],
+        [_total(mt.user_window(high, state=False, columns=["v"]))],
         ends="records",
         marked=lambda record: record["v"] >= 5,
     ),
