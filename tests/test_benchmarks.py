@@ -328,6 +328,29 @@ def test_other_medians_are_noticed(monkeypatch):
         aggregates.check(case, aggregates.stream(50_000, 5))
 
 
+@pytest.mark.parametrize("disordered", [False, True])
+@pytest.mark.parametrize("name", aggregates.EXTREMES)
+def test_extremes_of_many_lengths(monkeypatch, name, disordered):
+    monkeypatch.setattr(aggregates, "M4_LENGTHS", 20)
+    table = windows.stream(60_000, disordered=disordered)
+    assert aggregates.check_extremes(name, table, disordered=disordered) > 100
+    times, values = aggregates.in_canonical_order(table)
+    monkeypatch.setattr(aggregates, "in_canonical_order", lambda table: (times, values[::-1]))
+    with pytest.raises(AssertionError, match="where NumPy gives"):
+        aggregates.check_extremes(name, table, disordered=disordered)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_m4_is_timed(monkeypatch, held):
+    monkeypatch.setattr(aggregates, "M4_LENGTHS", 10)
+    monkeypatch.setattr(aggregates, "M4_LIMIT", math.inf if held else 0.0)
+    monkeypatch.setattr(aggregates, "ROUNDS", 1)
+    monkeypatch.setattr(windows, "RECORDS", 20_000)
+    section, all_held = aggregates.m4()
+    assert all_held == held
+    assert ("LOST" in section) == (not held)
+
+
 def test_sliding_medians_are_those_of_river_and_polars():
     values = aggregates.easily_filled(500, 50)
     assert len(values) == 550
