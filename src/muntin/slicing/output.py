@@ -142,6 +142,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             return pa.array(values, STORED_PAIRS).cast(kind)
         if kind is not None and pa.types.is_list(kind):
             return _lists(values, kind)
+        if kind is not None and pa.types.is_struct(kind):
+            return _structs(values, kind)
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
         elif kind == pa.bool_():
@@ -171,6 +173,16 @@ def _lists(rows: list[Any], kind: pa.DataType) -> pa.Array:
     begins = itertools.chain([0], ends)
     offsets = [None if row is None else at for row, at in zip([*rows, ()], begins, strict=True)]
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
+
+
+def _structs(rows: list[Any], kind: pa.StructType) -> pa.Array:
+    """Return dicts as a column; a number in one may stand for a flag."""
+    parts = []
+    for field in kind:
+        column = np.empty(len(rows), object)
+        column[:] = [None if row is None else row[field.name] for row in rows]
+        parts.append(as_arrow(column, None, field.type))
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([row is None for row in rows]))
 
 
 def _objects(values: list[Any], kind: pa.DataType | None) -> pa.Array:
