@@ -20,6 +20,20 @@ def test_import_loads_neither_numba_nor_spark_nor_pandas():
     assert loaded == "set()"
 
 
+def test_an_operator_without_expressions_loads_no_parser():
+    code = """
+import sys, muntin as mt
+op = mt.WindowOperator(mt.tumbling(10).agg(n=mt.sum("v")), time="ts")
+op.process({"ts": [1, 12], "v": [1, 2]})
+op = mt.WindowOperator.restore(op.snapshot())
+op.finish()
+print('sqlglot' in sys.modules)
+mt.expr("v + 1")
+print('sqlglot' in sys.modules)
+"""
+    assert run(code).split() == ["False", "True"]
+
+
 def test_one_record_at_a_time_needs_no_numba():
     code = """
 import sys, muntin as mt

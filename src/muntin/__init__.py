@@ -68,19 +68,27 @@ from muntin.windows import (
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from muntin.expressions import expr
     from muntin.operator import PROCESSING_TIME, WindowOperator, aggregate
+    from muntin.streamsql import sql
 
-# The operator stands on Arrow, which takes a while to load; it comes with its first use.
-_OPERATOR = ("PROCESSING_TIME", "WindowOperator", "aggregate")
+# Arrow and sqlglot take a while to load: what stands on them comes with its first use.
+_LAZY = {
+    "PROCESSING_TIME": "muntin.operator",
+    "WindowOperator": "muntin.operator",
+    "aggregate": "muntin.operator",
+    "expr": "muntin.expressions",
+    "sql": "muntin.streamsql",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Load the operator when it is asked for."""
-    if name not in _OPERATOR:
+    """Load what is asked for, and what it stands on."""
+    if name not in _LAZY:
         raise AttributeError(f"module 'muntin' has no attribute {name!r}")
-    from muntin import operator
+    import importlib
 
-    return getattr(operator, name)
+    return getattr(importlib.import_module(_LAZY[name]), name)
 
 
 __all__ = [
@@ -114,6 +122,7 @@ __all__ = [
     "count_tumbling",
     "cumulate",
     "delta_frame",
+    "expr",
     "first",
     "geomean",
     "landmark",
@@ -138,6 +147,7 @@ __all__ = [
     "rolling",
     "session",
     "sliding",
+    "sql",
     "state_window",
     "stddev",
     "sum",

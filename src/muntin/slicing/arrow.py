@@ -81,3 +81,40 @@ def column(values: Any) -> pa.Array:
     if types == {str}:
         return texts(values)
     return pa.array(values, from_pandas=False)
+
+
+def named(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column of a batch in one piece; say which there are, if it is none of them.
+
+    >>> named(pa.table({"v": [1, 2]}), "v").to_pylist()
+    [1, 2]
+    """
+    try:
+        array = table.column(name)
+    except KeyError as error:
+        have = ", ".join(repr(n) for n in table.column_names)
+        how_many = "more than one" if name in table.column_names else "no"
+        raise KeyError(f"the batch has {how_many} column {name!r}; it has {have}.") from error
+    if isinstance(array, pa.ChunkedArray):
+        return array.chunk(0) if array.num_chunks == 1 else _one_chunk(array)
+    return array
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return the same values in a layout that all of Arrow's functions know.
+
+    >>> plain(pa.array(["a"]).dictionary_encode()).type
+    DataType(string)
+    """
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return array.dictionary_decode()
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.binary())
+    return array.cast(pa.float32()) if pa.types.is_float16(kind) else array

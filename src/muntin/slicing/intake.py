@@ -17,6 +17,7 @@ from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
 from muntin.algebra.sketches import Sketch
+from muntin.expressions import Expression
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
@@ -77,10 +78,19 @@ class Schema:
     def columns(
         self, table: pa.Table | pa.RecordBatch, names: Sequence[str]
     ) -> tuple[dict[str, pa.Array], dict[str, pa.DataType]]:
-        """Return the named columns in their types, and the types, which `fix` makes lasting."""
-        found, types = {}, {}
+        """Return the named columns in their types, and the types, which `fix` makes lasting.
+
+        An expression is computed of columns that are held to their types as well.
+        """
+        found: dict[str, pa.Array] = {}
+        types: dict[str, pa.DataType] = {}
         for name in names:
-            found[name] = self._column(table, name)
+            if isinstance(name, Expression):
+                read = {source: self._column(table, source) for source in name.columns}
+                types |= {source: array.type for source, array in read.items()}
+                found[name] = name.evaluate(read or table)
+            else:
+                found[name] = self._column(table, name)
             types[name] = found[name].type
         return found, types
 
@@ -91,18 +101,11 @@ class Schema:
                 self.types.setdefault(name, kind)
 
     def _column(self, table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
-        try:
-            array = table.column(name)
-        except KeyError as error:
-            have = ", ".join(repr(n) for n in table.column_names)
-            how_many = "more than one" if name in table.column_names else "no"
-            raise KeyError(f"the batch has {how_many} column {name!r}; it has {have}.") from error
-        if isinstance(array, pa.ChunkedArray):
-            array = array.chunk(0) if array.num_chunks == 1 else _one_chunk(array)
+        array = arrow.named(table, name)
         wanted = self.types.get(name)
         if wanted is not None and array.type == wanted:
             return array
-        array = _plain(array)
+        array = arrow.plain(array)
         if wanted is None or array.type == wanted:
             return array
         cast = _cast(array, wanted)
@@ -112,18 +115,6 @@ class Schema:
                 "cannot be cast without loss."
             )
         return cast
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    """Return the same values in a layout that all of Arrow's functions know."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        return array.dictionary_decode()
-    if pa.types.is_string_view(kind):
-        return array.cast(pa.string())
-    if pa.types.is_binary_view(kind):
-        return array.cast(pa.binary())
-    return array.cast(pa.float32()) if pa.types.is_float16(kind) else array
 
 
 def _sort_of(kind: pa.DataType) -> str:
@@ -151,10 +142,6 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
         there, again = (a.to_numpy(zero_copy_only=False) for a in (array, back))
         return cast if np.array_equal(there, again, equal_nan=True) else None
     return cast if back.equals(array) else None
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:

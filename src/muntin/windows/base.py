@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from muntin.algebra.aggregate import Aggregate
+from muntin.expressions import condition
 from muntin.windows.durations import Clock
 
 Family = Literal["grid", "session", "count", "position"]
@@ -40,15 +41,23 @@ class Window:
         emit_empty: bool = False,
         emit_partial: bool = False,
         emit: Emit = "all",
+        where: str | None = None,
+        having: str | None = None,
         **aggregates: Aggregate,
     ) -> Query:
         """Return the query that computes these aggregates over each window.
 
+        Only records for which `where` is true reach its windows; only windows for whose row `having` is true
+        are reported. Both are SQL expressions (see `mt.expr`): `where` over the columns of records, `having`
+        over keys, window_start, window_end, window_id and the aggregates.
+
         >>> import muntin as mt
         >>> mt.tumbling("1m").agg(total=mt.sum("v"), name="per_minute")
         tumbling('1m').agg(total=sum('v'), name='per_minute')
+        >>> mt.tumbling("1m").agg(total=mt.sum("v"), where="v>0", having="total > 100")
+        tumbling('1m').agg(total=sum('v'), where='v > 0', having='total > 100')
         """
-        return Query(self, aggregates, name, emit_empty, emit_partial, emit)
+        return Query(self, aggregates, name, emit_empty, emit_partial, emit, where, having)
 
     def resolved(self, clock: Clock) -> Any:
         """Return the window in ticks of a clock."""
@@ -105,6 +114,8 @@ class Query:
     emit_empty: bool = False
     emit_partial: bool = False
     emit: Emit = "all"
+    where: str | None = None  # None: all records count
+    having: str | None = None  # None: all windows are reported
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -126,9 +137,11 @@ class Query:
             raise ValueError("emit_empty needs windows that are numbered, which those of one's own are not.")
         if self.emit_partial and self.window.family != "count":
             raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
+        for name in ("where", "having"):
+            object.__setattr__(self, name, condition(getattr(self, name), name))
 
     def columns(self) -> list[str]:
-        """Return the columns that its aggregates and its window read."""
+        """Return the columns and expressions that its aggregates and its window read."""
         read = [name for aggregate in self.aggregates.values() for name in aggregate.columns]
         return list(dict.fromkeys([*read, *(name for name, _ in self.window.inputs())]))
 
@@ -137,4 +150,6 @@ class Query:
         words += [f"name={self.name!r}"] if self.name else []
         words += [f"{flag}=True" for flag in ("emit_empty", "emit_partial") if getattr(self, flag)]
         words += [f"emit={self.emit!r}"] if self.emit != "all" else []
+        conditions = {"where": self.where, "having": self.having}
+        words += [f"{name}={str(text)!r}" for name, text in conditions.items() if text is not None]
         return f"{self.window!r}.agg({', '.join(words)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 LIMIT = 2**62  # of times and durations, so that no sum of two overflows
@@ -47,15 +47,17 @@ class Clock:
 
 @dataclass(frozen=True)
 class Duration:
-    """A stretch of time: ticks of an integer column, or nanoseconds.
+    """A stretch of time: ticks of an integer column, or nanoseconds. It is the same however it was written.
 
     >>> Duration.of("1h30m", "length").nanoseconds == 90 * 60 * 10**9
     True
     >>> Duration.of("10 minutes", "length").ticks(Clock(10**9), "length")
     600
+    >>> Duration.of("60s", "length") == Duration.of("1 minute", "length")
+    True
     """
 
-    text: str
+    text: str = field(compare=False)
     integer: int | None
     nanoseconds: int | None
 

@@ -1,0 +1,321 @@
+"""What expressions give: SQL parsed by sqlglot, and computed column by column with Arrow."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import errors, exp
+
+from muntin import sql_functions as sql
+from muntin.slicing import arrow
+
+Value = pa.Array | pa.Scalar
+Columns = Mapping[str, pa.Array]
+Step = Callable[[Columns], Any]  # the columns of some records to their values
+Maker = Callable[[Any, Callable[[Any], Step]], Step]
+
+FUNCTIONS = "COALESCE, ABS, ROUND, FLOOR, CEIL, SQRT, LN, EXP, UPPER, LOWER, LENGTH and CAST"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """An expression that can be computed."""
+
+    text: str  # as it is printed
+    columns: tuple[str, ...]
+    column: str | None  # the name, if it is nothing but a column
+    step: Step
+
+
+class _UnsupportedError(Exception):
+    """A part that cannot be computed, and why."""
+
+    def __init__(self, node: Any, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+@functools.lru_cache(maxsize=1024)
+def parsed(text: str) -> Parsed:
+    """Return a text as something to compute; refuse what is no expression, saying where."""
+    try:
+        node = sqlglot.parse_one(text)
+    except errors.ParseError as error:
+        raise ValueError(_misread(text, error)) from None
+    except errors.TokenError:
+        raise ValueError(f"the expression {text!r} has a quote that is not closed.") from None
+    node = node.unnest()
+    try:
+        step = _make(node)
+    except _UnsupportedError as refused:
+        raise ValueError(f"{refused} ({_place(text, refused.node)} of the expression {text!r}).") from None
+    names = [column.name for column in node.find_all(exp.Column, bfs=False)]
+    alone = node.name if isinstance(node, exp.Column) else None
+    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, step)
+
+
+def _misread(text: str, error: errors.ParseError) -> str:
+    if not error.errors:
+        return f"an expression is a text such as 'price * volume', not {text!r}."
+    first = error.errors[0]
+    near = f" near {first['highlight']!r}" if first.get("highlight") else ""
+    return f"line {first['line']}, column {first['col']} of the expression {text!r}{near} is no valid SQL."
+
+
+def _place(text: str, node: Any) -> str:
+    """Return line and column of a part; those of its first name, if that is all that is known."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    start = min(starts, default=0)
+    line = text.count("\n", 0, start) + 1
+    return f"line {line}, column {start - text.rfind(chr(10), 0, start)}"
+
+
+def evaluate(text: str, table: Any) -> pa.Array:
+    """Return the values of an expression for the records of a table."""
+    if isinstance(table, Mapping):
+        table = pa.table({name: _as_column(values) for name, values in table.items()})
+    found = parsed(text)
+    columns = {name: arrow.plain(arrow.named(table, name)) for name in found.columns}
+    try:
+        value = found.step(columns)
+    except (pa.ArrowException, TypeError) as error:
+        raise _failed(text, error) from error
+    if isinstance(value, pa.Scalar):
+        return sql.repeated(value, table.num_rows)
+    return value
+
+
+def _as_column(values: Any) -> Any:
+    return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else arrow.column(values)
+
+
+def _failed(text: str, error: Exception) -> Exception:
+    if "overflow" in str(error):
+        return OverflowError(
+            f"the expression {text!r} left the 64-bit range; cast its columns to DOUBLE for floats."
+        )
+    kind = ValueError if type(error) is pa.ArrowInvalid else TypeError
+    return kind(f"the expression {text!r} cannot be computed: {str(error).splitlines()[0].rstrip('.')}.")
+
+
+# ---- the parts of an expression ----
+
+
+def _make(node: Any) -> Step:
+    """Return what computes a part."""
+    if type(node) not in _MAKERS:
+        raise _UnsupportedError(node, _unknown(node))
+    make, allowed = _MAKERS[type(node)]
+    for name, value in node.args.items():
+        if value and name not in allowed:
+            raise _UnsupportedError(node, f"{_word(node)} takes no {name.upper()} here")
+    return make(node, _make)
+
+
+def _word(node: Any) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).upper()
+    return str(node.sql_name() if isinstance(node, exp.Func) else node.key).upper()
+
+
+def _unknown(node: Any) -> str:
+    if isinstance(node, exp.AggFunc):
+        return f"{_word(node)} is an aggregate, not a function of one record"
+    if isinstance(node, exp.Func):
+        return f"there is no function {_word(node)}; there are {FUNCTIONS}"
+    return f"{node.sql()!r} is no expression over a record's columns"
+
+
+def _column(node: Any, make: Any) -> Step:
+    del make
+    if node.table:
+        raise _UnsupportedError(node, f"a column is named without a table, as in {node.name!r}")
+    name = node.name
+    return lambda columns: columns[name]
+
+
+def _constant(value: Any) -> Step:
+    return lambda _columns: value
+
+
+def _literal(node: Any, make: Any) -> Step:
+    del make
+    if node.is_string:
+        return _constant(pa.scalar(node.this, pa.string()))
+    whole = node.this.isdigit()
+    if whole and int(node.this) >= 2**63:
+        raise _UnsupportedError(node, f"{node.this} does not fit 64 bits")
+    return _constant(pa.scalar(int(node.this), pa.int64()) if whole else pa.scalar(float(node.this)))
+
+
+def _interval(node: Any, make: Any) -> Step:
+    del make
+    amount, unit = node.args.get("this"), node.args.get("unit")
+    size = sql.INTERVALS.get(str(unit).upper().removesuffix("S")) if unit is not None else None
+    try:
+        micros = float(amount.name) * size if isinstance(amount, exp.Literal) and size else None
+    except ValueError:
+        micros = None
+    if micros is None:
+        raise _UnsupportedError(node, f"{node.sql()} is no interval such as INTERVAL '5' MINUTE")
+    return _constant(pa.scalar(round(micros), pa.duration("us")))
+
+
+def _is(node: Any, make: Any) -> Step:
+    value, what = make(node.this), node.expression
+    if isinstance(what, exp.Null):
+        return lambda columns: pc.is_null(value(columns))
+    if isinstance(what, exp.Boolean):
+        wanted = what.this
+        return lambda columns: sql.is_boolean(value(columns), wanted)
+    raise _UnsupportedError(node, "IS is followed by NULL, TRUE or FALSE")
+
+
+def _in(node: Any, make: Any) -> Step:
+    value, members = make(node.this), [make(member) for member in node.expressions]
+    if not members:
+        raise _UnsupportedError(node, "IN is followed by values in parentheses")
+
+    def step(columns: Columns) -> Any:
+        there = value(columns)
+        return functools.reduce(pc.or_kleene, [sql.compare("equal", there, m(columns)) for m in members])
+
+    return step
+
+
+def _between(node: Any, make: Any) -> Step:
+    value, low, high = make(node.this), make(node.args["low"]), make(node.args["high"])
+
+    def step(columns: Columns) -> Any:
+        there = value(columns)
+        above = sql.compare("greater_equal", there, low(columns))
+        return pc.and_kleene(above, sql.compare("less_equal", there, high(columns)))
+
+    return step
+
+
+def _like(node: Any, make: Any) -> Step:
+    value, pattern = make(node.this), node.expression
+    if not pattern.is_string:
+        raise _UnsupportedError(node, "LIKE is followed by a text such as 'a%'")
+
+    def step(columns: Columns) -> Any:
+        like = pc.match_like(sql.text(value(columns)), pattern.this)
+        return pc.invert(like) if node.args.get("negate") else like
+
+    return step
+
+
+def _case(node: Any, make: Any) -> Step:
+    subject = make(node.this) if node.this else None
+    branches = [(make(branch.this), make(branch.args["true"])) for branch in node.args["ifs"]]
+    default = node.args.get("default")
+    otherwise = _constant(pa.scalar(None)) if default is None else make(default)
+
+    def step(columns: Columns) -> Any:
+        tests = [test(columns) for test, _ in branches]
+        if subject is not None:
+            there = subject(columns)
+            tests = [sql.compare("equal", there, test) for test in tests]
+        return sql.choose(tests, [*(value(columns) for _, value in branches), otherwise(columns)])
+
+    return step
+
+
+def _coalesce(node: Any, make: Any) -> Step:
+    values = [make(value) for value in (node.this, *node.expressions)]
+    return lambda columns: pc.coalesce(*sql.alike([value(columns) for value in values]))
+
+
+def _cast(node: Any, make: Any) -> Step:
+    value, name = make(node.this), node.to.this.name
+    kind = sql.TYPES.get(name) if not node.to.expressions else None
+    if kind is None:
+        raise _UnsupportedError(
+            node, f"there is no CAST to {node.to.sql()}; there are {', '.join(sql.TYPES)}"
+        )
+    if isinstance(node.this, exp.Literal):  # so that a constant that is none is refused at once
+        try:
+            return _constant(sql.cast(value({}), kind))
+        except pa.ArrowException:
+            raise _UnsupportedError(node, f"{node.this.sql()} is no {name}") from None
+    return lambda columns: sql.cast(value(columns), kind)
+
+
+def _round(node: Any, make: Any) -> Step:
+    value, digits = make(node.this), node.args.get("decimals")
+    places = 0
+    if digits is not None:
+        inner = digits.this if isinstance(digits, exp.Neg) else digits
+        if not isinstance(inner, exp.Literal) or not inner.name.isdigit():
+            raise _UnsupportedError(node, "ROUND takes a whole number of digits")
+        places = int(inner.name) * (-1 if isinstance(digits, exp.Neg) else 1)
+    return lambda columns: sql.rounded(value(columns), places)
+
+
+def _one(function: Callable[[Any], Any]) -> tuple[Maker, tuple[str, ...]]:
+    def maker(node: Any, make: Any) -> Step:
+        value = make(node.this)
+        return lambda columns: function(value(columns))
+
+    return maker, ("this",)
+
+
+def _two(function: Callable[[Any, Any], Any]) -> tuple[Maker, tuple[str, ...]]:
+    def maker(node: Any, make: Any) -> Step:
+        left, right = make(node.this), make(node.expression)
+        return lambda columns: function(left(columns), right(columns))
+
+    return maker, ("this", "expression", "typed", "safe")
+
+
+def _compared(name: str) -> tuple[Maker, tuple[str, ...]]:
+    return _two(functools.partial(sql.compare, name))
+
+
+_MAKERS: dict[type, tuple[Maker, tuple[str, ...]]] = {
+    exp.Column: (_column, ("this", "table")),
+    exp.Literal: (_literal, ("this", "is_string")),
+    exp.Boolean: (lambda node, _make: _constant(pa.scalar(node.this)), ("this",)),
+    exp.Null: (lambda _node, _make: _constant(pa.scalar(None)), ()),
+    exp.Interval: (_interval, ("this", "unit")),
+    exp.Paren: _one(lambda value: value),
+    exp.Neg: _one(sql.negative),
+    exp.Not: _one(lambda value: pc.invert(sql.truth(value))),
+    exp.Add: _two(sql.add),
+    exp.Sub: _two(sql.subtract),
+    exp.Mul: _two(sql.multiply),
+    exp.Div: _two(sql.divide),
+    exp.Mod: _two(sql.remainder),
+    exp.EQ: _compared("equal"),
+    exp.NEQ: _compared("not_equal"),
+    exp.LT: _compared("less"),
+    exp.LTE: _compared("less_equal"),
+    exp.GT: _compared("greater"),
+    exp.GTE: _compared("greater_equal"),
+    exp.And: _two(lambda a, b: pc.and_kleene(sql.truth(a), sql.truth(b))),
+    exp.Or: _two(lambda a, b: pc.or_kleene(sql.truth(a), sql.truth(b))),
+    exp.Is: (_is, ("this", "expression")),
+    exp.In: (_in, ("this", "expressions")),
+    exp.Between: (_between, ("this", "low", "high")),
+    exp.Like: (_like, ("this", "expression", "negate")),
+    exp.Case: (_case, ("this", "ifs", "default")),
+    exp.Coalesce: (_coalesce, ("this", "expressions")),
+    exp.Cast: (_cast, ("this", "to", "_type")),
+    exp.Abs: _one(lambda value: pc.abs_checked(sql.number(value))),
+    exp.Round: (_round, ("this", "decimals")),
+    exp.Floor: _one(lambda value: sql.whole(pc.floor, value)),
+    exp.Ceil: _one(lambda value: sql.whole(pc.ceil, value)),
+    exp.Sqrt: _one(lambda value: pc.sqrt(sql.floating(value))),
+    exp.Ln: _one(sql.logarithm),
+    exp.Exp: _one(lambda value: pc.exp(sql.floating(value))),
+    exp.Upper: _one(lambda value: pc.utf8_upper(sql.text(value))),
+    exp.Lower: _one(lambda value: pc.utf8_lower(sql.text(value))),
+    exp.Length: _one(lambda value: pc.utf8_length(sql.text(value)).cast(pa.int64())),
+}
