@@ -54,7 +54,9 @@ def muntin() -> None:
 
 @app.command()
 def run(
-    pipelines: Annotated[list[Path], typer.Argument(help="Files that describe pipelines.", metavar="PIPELINE.toml")],
+    pipelines: Annotated[
+        list[Path], typer.Argument(help="Files that describe pipelines.", metavar="PIPELINE.toml")
+    ],
     engine: Annotated[Engine, typer.Option(help="What computes the windows.")] = Engine.spark,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever was interrupted.")] = False,
     as_lines: Json = False,
@@ -75,7 +77,9 @@ def run(
 
 @app.command()
 def explain(
-    what: Annotated[str, typer.Argument(help="A pipeline's file, or statements in SQL.", metavar="PIPELINE.toml|SQL")],
+    what: Annotated[
+        str, typer.Argument(help="A pipeline's file, or statements in SQL.", metavar="PIPELINE.toml|SQL")
+    ],
     as_lines: Json = False,
 ) -> int:
     """Say what is decided for the queries of a pipeline, and why.
@@ -96,11 +100,15 @@ def generate(
     seconds: Annotated[float, typer.Option(help="How long it lasts.", min=0.001)] = 60.0,
     size: Annotated[
         int | None,
-        typer.Option(help="Machines, hertz of sensors, or symbols.", min=1, show_default="as the generator has it"),
+        typer.Option(
+            help="Machines, hertz of sensors, or symbols.", min=1, show_default="as the generator has it"
+        ),
     ] = None,
     disorder: Annotated[
         float | None,
-        typer.Option(help="Share of records that come late.", min=0, max=1, show_default="as the generator has it"),
+        typer.Option(
+            help="Share of records that come late.", min=0, max=1, show_default="as the generator has it"
+        ),
     ] = None,
     delay: Annotated[str, typer.Option(help="By how much at most.")] = "2s",
     seed: Annotated[int, typer.Option(help="The same seed gives the same records.")] = 0,

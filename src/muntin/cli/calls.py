@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import muntin as mt
+from muntin import algebra, windows
 from muntin.cli.mistakes import MistakeError, close_to, one_line
 
-_WINDOWS = (
-    "aggregate_frame calendar count_sliding count_tumbling cumulate delta_frame landmark last_n last_span on "
-    "punctuation rolling session sliding state_window threshold_frame tumbling"
-).split()
-_AGGREGATES = (
-    "approx_count_distinct approx_quantile approx_top_k argmax argmin bloom_filter collect collect_distinct "
-    "concat count count_distinct count_min_sketch first geomean last m4 max max_count mean median min min_count "
-    "mode product quantile relative_variation stddev sum variance"
-).split()
+_WINDOWS = [
+    name for name in windows.__all__ if name.islower() and name not in ("user_window", "policy_window")
+]
+_HELPERS = ("bloom_contains", "check_aggregate", "count_min_estimate", "fuse")
+_AGGREGATES = [name for name in algebra.__all__ if name.islower() and name not in _HELPERS]
 
 
 def window_of(text: str) -> Any:
@@ -35,53 +32,50 @@ def aggregate_of(text: str) -> Any:
     """Return the aggregate that a text describes; columns need no quotes.
 
     >>> aggregate_of("quantile(speed, 0.95)")
-    quantile('speed', 0.95)
+    quantile('speed', q=0.95)
+    >>> aggregate_of("sum(price * volume)")
+    sum(expr('price * volume'))
     """
     return _called(text, "aggregate", _AGGREGATES)
 
 
 def _called(text: str, what: str, allowed: list[str]) -> Any:
     try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise MistakeError(
-            f"{text!r} is no {what}: write it as a call, as in {_EXAMPLES[what]!r}."
-        ) from error
-    if not isinstance(call, ast.Call):
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        node = None
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         raise MistakeError(f"{text!r} is no {what}: write it as a call, as in {_EXAMPLES[what]!r}.")
-    return _value(call, text, what, allowed)
+    if node.func.id not in allowed:
+        raise MistakeError(f"there is no {what} {node.func.id!r}; {close_to(node.func.id, allowed)}")
+    return _call(node, node.func.id, text.strip())
 
 
 _EXAMPLES = {"window": "sliding('10s', every='1s')", "aggregate": "mean(speed)"}
 
 
-def _value(node: ast.expr, text: str, what: str, allowed: list[str]) -> Any:
-    """Return what a part of a call stands for: a name is a column."""
-    match node:
-        case ast.Call(func=ast.Name(id=name)):
-            if name not in allowed:
-                raise MistakeError(f"there is no {what} {name!r}; {close_to(name, allowed)}")
-            arguments = [_argument(part, text) for part in node.args]
-            options = {str(word.arg): _argument(word.value, text) for word in node.keywords}
-            made: Callable[..., Any] = getattr(mt, name)
-            try:
-                return made(*arguments, **options)
-            except (TypeError, ValueError) as error:
-                raise MistakeError(f"{text!r}: {one_line(error).replace(f'{name}()', name)}") from error
-        case ast.Name(id=name):
-            return name
-        case ast.Constant() | ast.List() | ast.UnaryOp(op=ast.USub()):
-            try:
-                return ast.literal_eval(node)
-            except ValueError:
-                pass
-    return _expression(ast.get_source_segment(text.strip(), node) or text)
+def _call(node: ast.Call, name: str, text: str) -> Any:
+    arguments = [_argument(part, text) for part in node.args]
+    options = {str(word.arg): _argument(word.value, text) for word in node.keywords}
+    made: Callable[..., Any] = getattr(mt, name)
+    try:
+        return made(*arguments, **options)
+    except (TypeError, ValueError) as error:
+        raise MistakeError(f"{text!r}: {one_line(error).replace(f'{name}()', name)}") from error
 
 
 def _argument(node: ast.expr, text: str) -> Any:
-    return _value(node, text, "window or aggregate", [*_WINDOWS, *_AGGREGATES])
-
-
-def _expression(text: str) -> Any:
-    """Return an expression over columns, such as price * volume."""
-    raise MistakeError(f"{text!r} is neither a column nor a value.")
+    """Return what a part of a call stands for: a name is a column, and what is computed is an expression."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Name(id=name)) if name in (*_WINDOWS, *_AGGREGATES):
+            return _call(node, name, text)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        pass  # not a value: an expression over columns
+    try:
+        return mt.expr(ast.get_source_segment(text, node) or text)
+    except ValueError as error:
+        raise MistakeError(f"{text!r}: {one_line(error)}") from error

@@ -10,6 +10,7 @@ from muntin.cli.config import Pipeline
 from muntin.cli.mistakes import MistakeError, close_to, one_line
 from muntin.cli.sources import Source, open_source
 from muntin.cli.toml_lines import Path as Where
+from muntin.expressions import sources
 from muntin.operator import WindowOperator
 
 
@@ -59,7 +60,9 @@ def operator(pipeline: Pipeline, queries: Iterable[object]) -> WindowOperator:
 def _sample(schema: pa.Schema) -> pa.Table:
     """Return a record with a time and nothing else: it fixes the types."""
     times = [0 if pa.types.is_integer(f.type) or pa.types.is_timestamp(f.type) else None for f in schema]
-    return pa.table([pa.array([value], field.type) for value, field in zip(times, schema, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array([value], field.type) for value, field in zip(times, schema, strict=True)], schema=schema
+    )
 
 
 def _read(pipeline: Pipeline) -> list[tuple[str, Where]]:
@@ -72,4 +75,6 @@ def _read(pipeline: Pipeline) -> list[tuple[str, Where]]:
         for column, aggregate in query.aggregates.items():
             stream += [(name, (*where, "aggregates", column)) for name in aggregate.columns]
         stream += [(name, (*where, "window")) for name, _ in query.window.inputs()]
-    return stream
+        if query.where is not None:
+            stream.append((query.where, (*where, "where")))
+    return [(column, place) for name, place in stream for column in sources(name)]

@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +15,7 @@ from muntin.cli.calls import aggregate_of, window_of
 from muntin.cli.mistakes import MistakeError, close_to, one_line
 from muntin.cli.toml_lines import Lines
 from muntin.cli.toml_lines import Path as Where
+from muntin.expressions import Expression
 from muntin.windows.base import Query
 from muntin.windows.durations import Duration
 
@@ -23,7 +24,13 @@ SOURCES = (*FILES, "replay", "kafka")
 SINKS = (*FILES, "console")
 ROWS = ("folded", "changes")
 TYPES = ("bool", "int32", "int64", "float32", "float64", "string", "date32", "timestamp")
-_KINDS: dict[type, str] = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
+_KINDS: dict[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,9 @@ class Table:
             return default
         value = self.values[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            self.fail(f"{name} is {' or '.join(_KINDS.get(k, 'a list') for k in kinds)}, not {value!r}.", name)
+            self.fail(
+                f"{name} is {' or '.join(_KINDS.get(k, 'a list') for k in kinds)}, not {value!r}.", name
+            )
         return value
 
     def choice(self, name: str, allowed: Iterable[str], default: str | None = None) -> str:
@@ -120,7 +129,9 @@ class Table:
 
     def below(self, name: str, *, needed: bool = False) -> Table:
         """Return a table within."""
-        return Table(self.get(name, dict, default={}, needed=needed), (*self.where, name), self.file, self.lines)
+        return Table(
+            self.get(name, dict, default={}, needed=needed), (*self.where, name), self.file, self.lines
+        )
 
 
 def load(path: Path) -> Pipeline:
@@ -139,17 +150,20 @@ def load(path: Path) -> Pipeline:
     root = Table(values, (), path, Lines(text))
     source = _source(root.below("source", needed=True))
     stream = root.below("stream")
-    queries, places = _queries(root, stream)
+    queries, places = _queries(root)
     time, key = _time_and_key(stream, queries)
     watermark, lateness = stream.duration("watermark"), stream.duration("lateness", 0)
-    if watermark is None and Duration.of(lateness, "lateness").amount:
+    if watermark is None and Duration.of(lateness, "lateness", least=0).amount:
         stream.fail("lateness needs a watermark: without one, every record counts.", "lateness")
     tie = stream.get("tie", str)
     stream.done()
     sink = _sink(root.below("sink"))
     checkpoint, every = _checkpoint(root.below("checkpoint"), sink)
     root.done()
-    kept = {name: values.get(name) for name in ("source", "stream", "query")} | {"rows": sink.rows, "to": sink.format}
+    kept = {name: values.get(name) for name in ("source", "stream", "query")} | {
+        "rows": sink.rows,
+        "to": sink.format,
+    }
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
     return Pipeline(
         path,
@@ -230,7 +244,7 @@ def _replay(table: Table) -> dict[str, Any]:
         Arrivals(made(**arguments), disorder=disorder, delay=delay)
     except (ValueError, TypeError) as error:
         table.fail(one_line(error))
-    if not Duration.of(per_batch, "per_batch").nanoseconds:
+    if not Duration.of(per_batch, "per_batch", least=0).nanoseconds:
         table.fail(f"per_batch is a duration above zero such as '10s', not {per_batch!r}.", "per_batch")
     spec = {"generator": name, "arguments": arguments, "disorder": disorder, "delay": delay}
     return {**spec, "per_batch": per_batch}
@@ -249,7 +263,7 @@ class _Asked:
     keys: tuple[str, ...] | None = None
 
 
-def _queries(root: Table, stream: Table) -> tuple[list[_Asked], tuple[Where, ...]]:
+def _queries(root: Table) -> tuple[list[_Asked], tuple[Where, ...]]:
     listed = root.get("query", list, needed=True)
     asked: list[_Asked] = []
     for place, values in enumerate(listed):
@@ -270,14 +284,14 @@ def _query(table: Table) -> Query:
     """Return the query of a table."""
     window = _made(table, "window", window_of)
     aggregates_table = table.below("aggregates", needed=True)
-    aggregates = {
-        name: _made(aggregates_table, name, aggregate_of) for name in aggregates_table.values
-    }
+    aggregates = {name: _made(aggregates_table, name, aggregate_of) for name in aggregates_table.values}
     options = {
         "name": table.get("name", str),
         "emit": table.get("emit", str, default="all"),
         "emit_empty": table.get("emit_empty", bool, default=False),
         "emit_partial": table.get("emit_partial", bool, default=False),
+        "where": _condition(table, "where"),
+        "having": _condition(table, "having"),
     }
     table.done()
     try:
@@ -294,9 +308,35 @@ def _made(table: Table, name: str, how: Any) -> Any:
         table.fail(str(error), name)
 
 
+def _condition(table: Table, name: str) -> Any:
+    """Return a condition over columns, in SQL."""
+    text = table.get(name, str)
+    if text is None:
+        return None
+    try:
+        return Expression(text)
+    except ValueError as error:
+        table.fail(f"{name}: {one_line(error)}", name)
+
+
 def _statements(table: Table) -> list[_Asked]:
-    """Return the queries of statements in SQL."""
-    table.fail("queries in SQL are not there yet.", "sql")
+    """Return the queries of statements in SQL; `name` is for one that has none of its own."""
+    from muntin.streamsql import SqlError, statements
+
+    text, name = table.get("sql", str, needed=True), table.get("name", str)
+    table.done()
+    try:
+        found = statements(text)
+    except SqlError as error:
+        line = table.lines.first_of_text((*table.where, "sql")) + error.line - 1
+        raise MistakeError(f"{table.file}, line {line}: {error.reason}") from error
+    if name is not None and len(found) != 1:
+        table.fail(f"name is for one statement, but there are {len(found)}.", "name")
+    asked = []
+    for statement in found:
+        query = statement.query if name is None else replace(statement.query, name=name)
+        asked.append(_Asked(query, table, statement.time, statement.keys))
+    return asked
 
 
 def _time_and_key(stream: Table, asked: list[_Asked]) -> tuple[str, tuple[str, ...]]:
@@ -309,12 +349,16 @@ def _time_and_key(stream: Table, asked: list[_Asked]) -> tuple[str, tuple[str, .
     for one in asked:
         if one.time is not None:
             if time is not None and time != one.time:
-                one.table.fail(f"the statement's time is {one.time!r}, but that of the stream is {time!r}.", "sql")
+                one.table.fail(
+                    f"the statement's time is {one.time!r}, but that of the stream is {time!r}.", "sql"
+                )
             time = one.time
         if one.keys is not None:
             if key is not None and set(key) != set(one.keys):
                 named = ", ".join(one.keys) or "nothing"
-                one.table.fail(f"the statement groups by {named}, but the key of the stream is {', '.join(key)}.", "sql")
+                one.table.fail(
+                    f"the statement groups by {named}, but the key of the stream is {', '.join(key)}.", "sql"
+                )
             key = key if key is not None else one.keys
     if time is None:
         stream.fail("[stream] needs 'time', the column with the time of each record.")
@@ -336,7 +380,7 @@ def _sink(table: Table) -> Sink:
 
 def _checkpoint(table: Table, sink: Sink) -> tuple[Path | None, float]:
     path = table.get("path", str)
-    every = Duration.of(table.duration("every", "10s"), "every")
+    every = Duration.of(table.duration("every", "10s"), "every", least=0)
     table.done()
     if every.nanoseconds is None and every.amount:
         table.fail(f"every is a duration such as '10s', not {every.text}.", "every")

@@ -24,7 +24,9 @@ _MILLISECOND = 1000  # in microseconds: Spark's watermarks are whole ones
 class EmbeddedRun:
     """Reads batch after batch; what came of them, and how far that is, are kept together."""
 
-    def __init__(self, pipeline: Pipeline, source: Source, state: State, outlet: Outlet, report: Report) -> None:
+    def __init__(
+        self, pipeline: Pipeline, source: Source, state: State, outlet: Outlet, report: Report
+    ) -> None:
         self._pipeline, self._source, self._state = pipeline, source, state
         self._outlet, self._report = outlet, report
         reached = state.reached()
@@ -52,7 +54,7 @@ class EmbeddedRun:
             return None
         kind = self._source.schema.field(self._pipeline.time).type
         clock = Clock(1000 if pa.types.is_timestamp(kind) else None)
-        return Duration.of(self._pipeline.watermark, "watermark").ticks(clock, "watermark")
+        return Duration.of(self._pipeline.watermark, "watermark", least=0).ticks(clock, "watermark")
 
     def run(self, interrupted: threading.Event) -> bool:
         """Process what is left; tell whether it came to its end."""

@@ -13,6 +13,8 @@ from muntin.windows.base import Query
 def fold(rows: pa.Table, key: Sequence[str], queries: Mapping[str, Query]) -> pa.Table:
     """Return the highest revision of each window, without those that were retracted.
 
+    How often a window was corrected depends on the batches that it was seen in: revision and change go.
+
     >>> import muntin as mt
     >>> told = {"query": ["q", "q"], "window_start": [0, 0], "window_end": [5, 5], "window_id": [None, None]}
     >>> told |= {"revision": [0, 1], "change": ["insert", "update"], "n": [2, 3]}
@@ -20,7 +22,7 @@ def fold(rows: pa.Table, key: Sequence[str], queries: Mapping[str, Query]) -> pa
     [3]
     """
     if not rows.num_rows:
-        return rows
+        return _shown(rows)
     order = [*key, "window_end", "window_start", "window_id"]
     folded = []
     for name, query in queries.items():
@@ -28,7 +30,11 @@ def fold(rows: pa.Table, key: Sequence[str], queries: Mapping[str, Query]) -> pa
         if mine.num_rows:
             standing = _standing(mine, [*key, *query.window.identity()])
             folded.append(standing.sort_by([(column, "ascending") for column in order]))
-    return pa.concat_tables(folded) if folded else rows.slice(0, 0)
+    return _shown(pa.concat_tables(folded) if folded else rows.slice(0, 0))
+
+
+def _shown(rows: pa.Table) -> pa.Table:
+    return rows.select([name for name in rows.column_names if name not in ("revision", "change")])
 
 
 def _standing(rows: pa.Table, identity: Sequence[str]) -> pa.Table:

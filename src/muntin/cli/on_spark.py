@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 BUCKETS = 4  # over which keys are spread; a checkpoint holds to it
 _POLL = 0.2  # seconds
-_USERS = re.compile(r"^(?:ValueError|TypeError|KeyError|OverflowError|muntin\.\S*?(?:Mistake|Snapshot)Error): (.+)$", re.M)
+_USERS = re.compile(
+    r"^(?:ValueError|TypeError|KeyError|OverflowError|muntin\.\S*?(?:Mistake|Snapshot)Error): (.+)$", re.M
+)
 
 
 class SparkRun:
@@ -150,4 +152,11 @@ class SparkRun:
             self._report.step(self.counts)
 
 
-_DDL = {"bool": "boolean", "int32": "int", "int64": "bigint", "float32": "float", "float64": "double", "date32": "date"}
+_DDL = {
+    "bool": "boolean",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+    "date32": "date",
+}

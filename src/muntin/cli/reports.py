@@ -40,7 +40,10 @@ class Report:
         errors = Console(stderr=True)
         if not as_lines and errors.is_terminal:
             self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[told]}"), console=errors
+                TextColumn("{task.description}"),
+                BarColumn(20),
+                TextColumn("{task.fields[told]}"),
+                console=errors,
             )
             self._task = self._bar.add_task(pipeline, total=None, told="starting")
             self._bar.start()
@@ -58,7 +61,8 @@ class Report:
         if self._as_lines:
             self._line("progress", counts)
         elif self._bar is not None:
-            told = f"{counts.records:,} records, {self._speed(counts):,.0f}/s, {counts.windows:,} rows, {counts.late:,} late"
+            told = f"{counts.records:,} records, {self._speed(counts):,.0f}/s, {counts.windows:,} rows"
+            told += f", {counts.late:,} late"
             if counts.watermark:
                 told += f", watermark {counts.watermark[:19]}"
             self._bar.update(self._task, completed=counts.batches, total=counts.of, told=told)
@@ -69,7 +73,9 @@ class Report:
             self._bar.stop()
             self._bar = None
 
-    def end(self, counts: Counts, rows: int, where: str | None, *, interrupted: bool, checkpoint: str | None) -> None:
+    def end(
+        self, counts: Counts, rows: int, where: str | None, *, interrupted: bool, checkpoint: str | None
+    ) -> None:
         """Say what came of it."""
         self.stop()
         if self._as_lines:

@@ -36,9 +36,13 @@ def _open(pipeline: Pipeline, engine: str) -> Source | None:
     if pipeline.source["format"] != "kafka":
         return opened(pipeline)
     if engine == "embedded":
-        raise pipeline.mistake(("source", "format"), "Kafka is read on Spark only: leave out --engine embedded.")
+        raise pipeline.mistake(
+            ("source", "format"), "Kafka is read on Spark only: leave out --engine embedded."
+        )
     if pipeline.watermark is None:
-        raise pipeline.mistake(("stream",), "a stream that does not end needs a watermark, as in watermark = '10s'.")
+        raise pipeline.mistake(
+            ("stream",), "a stream that does not end needs a watermark, as in watermark = '10s'."
+        )
     return None
 
 
@@ -49,7 +53,9 @@ def _check_places(pipelines: Sequence[Pipeline]) -> None:
         if pipeline.sink.path is not None:
             place = pipeline.sink.path.resolve()
             if place in taken:
-                raise pipeline.mistake(("sink", "path"), f"{taken[place]} writes to {pipeline.sink.path} as well.")
+                raise pipeline.mistake(
+                    ("sink", "path"), f"{taken[place]} writes to {pipeline.sink.path} as well."
+                )
             taken[place] = pipeline.path
 
 
@@ -63,7 +69,8 @@ def _session(engine: str) -> Iterator[Any]:
         from muntin.spark import JavaError, local_session
     except ImportError as error:
         raise MistakeError(
-            f"Spark is not installed ({error.name} is missing): pip install 'muntin[spark]', or use --engine embedded."
+            f"Spark is not installed ({error.name} is missing): pip install 'muntin[spark]', or use "
+            "--engine embedded."
         ) from error
     with tempfile.TemporaryFile() as log:
         try:
@@ -121,10 +128,12 @@ def _engine(engine: str, spark: Any, pipeline: Pipeline, source: Any, *others: A
 def _without_room(pipeline: Pipeline, state: State, error: Exception) -> Exception:
     if not full_disk(error):
         if isinstance(error, OSError):
-            return MistakeError(f"{pipeline.path}: {error.strerror or error}: {error.filename or state.folder}.")
+            return MistakeError(
+                f"{pipeline.path}: {error.strerror or error}: {error.filename or state.folder}."
+            )
         return error
     where = pipeline.sink.path or state.folder
     return MistakeError(
-        f"the disk of {where} or of {state.folder} is full: make room and run {pipeline.path} again, which goes on "
-        "from its checkpoint."
+        f"the disk of {where} or of {state.folder} is full: make room and run {pipeline.path} again, "
+        "which goes on from its checkpoint."
     )

@@ -100,10 +100,18 @@ class Parts:
     def check(self) -> None:
         """Refuse a folder with files that no run has written."""
         if self.folder.is_file():
-            raise MistakeError(f"{self.folder} is a file, but all changes go into a folder: name another path.")
-        others = [p.name for p in _listed(self.folder) if not _PART.fullmatch(p.name.removeprefix(".").removesuffix(".pending"))]
+            raise MistakeError(
+                f"{self.folder} is a file, but all changes go into a folder: name another path."
+            )
+        others = [
+            p.name
+            for p in _listed(self.folder)
+            if not _PART.fullmatch(p.name.removeprefix(".").removesuffix(".pending"))
+        ]
         if others:
-            raise MistakeError(f"the folder {self.folder} holds {others[0]!r}, which is no part of a run: name another path.")
+            raise MistakeError(
+                f"the folder {self.folder} holds {others[0]!r}, which is no part of a run: name another path."
+            )
 
     def write(self, number: int, rows: pa.Table) -> None:
         """Write the rows of a step, or of the same step again; a step without rows has no file."""

@@ -1,4 +1,4 @@
-"""The batches of a pipeline's source as a Spark source, each a micro-batch: numbers of batches are offsets."""
+"""The batches of a pipeline's source as a Spark source: each is a micro-batch, its number the offset."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from muntin.cli.config import Pipeline
-from muntin.cli.mistakes import MistakeError
+from muntin.cli.mistakes import MistakeError, one_line
 from muntin.cli.sinks import Parts, write_whole
 from muntin.cli.sources import Source
 from muntin.slicing.envelope import SnapshotError, pack, unpack
@@ -51,7 +51,9 @@ class State:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
-            raise MistakeError(f"another run of {pipeline.path} is at work: it holds {self.folder}.") from error
+            raise MistakeError(
+                f"another run of {pipeline.path} is at work: it holds {self.folder}."
+            ) from error
         if fresh:
             self._clear()
         self._meta = self._read_meta()
@@ -63,8 +65,8 @@ class State:
         others = [name for name in names if name.removeprefix(".").removesuffix(".pending") not in _OURS]
         if others:
             raise MistakeError(
-                f"the folder {self.folder} holds {others[0]!r}, which is no part of a checkpoint: name another "
-                "path in [checkpoint]."
+                f"the folder {self.folder} holds {others[0]!r}, which is no part of a checkpoint: "
+                "name another path in [checkpoint]."
             )
 
     def _read_meta(self) -> dict[str, Any] | None:
@@ -76,13 +78,13 @@ class State:
             raise MistakeError(f"{self.folder / _META} is damaged: begin anew with --fresh.") from error
         if meta["engine"] != self._engine:
             raise MistakeError(
-                f"a run with --engine {meta['engine']} was interrupted, and its checkpoint is in {self.folder}: go on "
-                f"with that engine, or begin anew with --fresh."
+                f"a run with --engine {meta['engine']} was interrupted, and its checkpoint is in "
+                f"{self.folder}: go on with that engine, or begin anew with --fresh."
             )
         if meta["digest"] != self._pipeline.digest:
             raise MistakeError(
-                f"{self._pipeline.path} has changed since the run whose checkpoint is in {self.folder}: undo that, or "
-                "begin anew with --fresh."
+                f"{self._pipeline.path} has changed since the run whose checkpoint is in {self.folder}: "
+                "undo that, or begin anew with --fresh."
             )
         return meta
 
@@ -104,7 +106,9 @@ class State:
         source = Source.from_description(self._meta["source"])
         changed = source.changed_file()
         if changed is not None:
-            raise MistakeError(f"{changed} has changed since the run was interrupted: begin anew with --fresh.")
+            raise MistakeError(
+                f"{changed} has changed since the run was interrupted: begin anew with --fresh."
+            )
         return source
 
     @property
@@ -132,8 +136,8 @@ class State:
             return Reached(0, None, 0, 0, None)
         except SnapshotError as error:
             raise MistakeError(
-                f"the checkpoint in {self.folder} is damaged ({error}): restore it from a copy, or begin anew with "
-                "--fresh."
+                f"the checkpoint in {self.folder} is damaged ({one_line(error).rstrip('.')}): restore it "
+                "from a copy, or begin anew with --fresh."
             ) from error
         return Reached(**facts, operator=tables["operator"]["state"][0].as_py())
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def interruption() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into an event, so that work stops between two steps; the second ends it at once."""
+    """Turn the first Ctrl-C into an event: work stops between two steps. The second ends it at once."""
     interrupted = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""The windows that were open when a stream stopped: computed from its checkpoint, as if it had ended there."""
+"""The windows that were open when a stream stopped: from its checkpoint, as if it had ended there."""
 
 from __future__ import annotations
 
