@@ -267,11 +267,12 @@ _HINTS = {
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Tell whether a node calls an aggregate; what it wraps it in, too."""
-    core = _core(node)
+    core = core_of(node)
     return isinstance(core, exp.Anonymous) and core.name.upper() in AGGREGATES
 
 
-def _core(node: exp.Expr) -> exp.Expr:
+def core_of(node: exp.Expr) -> exp.Expr:
+    """Return the call itself, without FILTER, WITHIN GROUP and the like."""
     while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)):
         node = node.this
     return node
@@ -279,12 +280,14 @@ def _core(node: exp.Expr) -> exp.Expr:
 
 def aggregate_of(source: Source, node: exp.Expr, at: int, time: str | None) -> Aggregate:
     """Return the aggregate that a call makes."""
-    core = _core(node)
+    core = core_of(node)
     if not isinstance(core, exp.Anonymous):
         raise source.fail(place(node, at), f"{shown(node)} is no aggregate: write one such as SUM(v).")
     name = core.name.upper()
     if name not in AGGREGATES:
         hint = nearest(name, AGGREGATES, _HINTS)
+        if hint.startswith("there are"):
+            hint = "there are COUNT, SUM, AVG, MIN, MAX and those in the table of docs/sql.md"
         raise source.fail(place(core, at), f"there is no aggregate {core.name}: {hint}.")
     call = _called(source, node, core, place(core, at), time)
     return _build(call, AGGREGATES[name])

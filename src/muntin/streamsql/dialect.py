@@ -90,14 +90,17 @@ class Clauses:
 class Unread(ParseError):
     """What sqlglot cannot read; it may try something else then."""
 
-    def __init__(self, message: str, token: Token) -> None:
+    def __init__(self, message: str, token: Token, ended: bool) -> None:
         super().__init__(message)
-        self.at = token.start
+        self.at = token.end + 1 if ended else token.start
         wanted = message.removeprefix("Expecting ")
-        missing = (
-            f"{wanted} is missing, where" if wanted != message else "the expression cannot be read: here"
-        )
-        self.sentence = f"{missing} {token.text!r} stands."
+        if ended:
+            missing = wanted if wanted != message else "the rest of the expression"
+            self.sentence = f"{missing} is missing after {token.text!r}."
+        elif wanted != message:
+            self.sentence = f"{wanted} is missing, where {token.text!r} stands."
+        else:
+            self.sentence = f"the expression cannot be read from {token.text!r} on."
 
 
 class Parsed(exp.Expression):
@@ -124,9 +127,15 @@ REFUSED = {
     "WINDOW": "a WINDOW clause is not supported: write the window itself after OVER",
     **dict.fromkeys(_JOINS, f"joins are not supported: {_AFTER_FROM}"),
 }
-_EMIT = {"EMPTY": "emit_empty", "PARTIAL": "emit_partial", "CHANGE": "on_change"}
+_EMIT = {"EMPTY": "emit_empty", "PARTIAL": "emit_partial", "ON CHANGE": "on_change"}
 # The words that end a source, so that they are no alias of it.
-_CLAUSES = {"WHERE", "GROUP", "HAVING", "EMIT", "ON", *REFUSED}
+_CLAUSES = {"WHERE", "GROUP", "HAVING", "EMIT", *REFUSED}
+_RESERVED = {"SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "AS"}
+# What CQL has between brackets, and what is nearest to it.
+_UNBOUNDED = {
+    "NOW": "[NOW] is not supported: the nearest is [ROWS 1]",
+    "UNBOUNDED": "windows without an end are not supported: the nearest is LANDMARK(table, time, when)",
+}
 
 
 class StreamSql(Dialect):
@@ -152,6 +161,7 @@ class StreamSql(Dialect):
         FUNC_TOKENS: ClassVar[set[TokenType]] = {
             *SqlglotParser.FUNC_TOKENS,
             TokenType.KEEP,
+            TokenType.SESSION,
             TokenType.WHEN,
         }
 
@@ -167,9 +177,8 @@ class StreamSql(Dialect):
 
         def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> NoReturn:
             """Note the place of what cannot be read."""
-            if not (token or self._curr):
-                message, token = "Expecting the rest of the expression", self._prev
-            raise Unread(message, token or self._curr)
+            found = token or self._curr
+            raise Unread(message, found or self._prev, ended=not found)
 
         def _parse_primary(self) -> exp.Expr | None:
             token = self._curr
@@ -229,9 +238,9 @@ class StreamSql(Dialect):
             return Name(".".join(parts), at)
 
         def _is_name(self) -> bool:
-            return bool(self._curr) and (
-                self._curr.token_type == TokenType.IDENTIFIER or self._curr.text.isidentifier()
-            )
+            if not self._curr or self._word() in _RESERVED:
+                return False
+            return self._curr.token_type == TokenType.IDENTIFIER or self._curr.text.isidentifier()
 
         def _listed(self, read: Callable[[], T]) -> list[T]:
             parts = [read()]
@@ -252,8 +261,7 @@ class StreamSql(Dialect):
             node = self._parse_disjunction() if self._curr else None
             if node is None:
                 self._fail(f"{what} is missing{self._instead()}.", at)
-            for query in node.find_all(exp.Select):
-                del query
+            if node.find(exp.Select):
                 self._fail(f"subqueries are not supported: {_AFTER_FROM}.", at)
             return Part(node, at)
 
@@ -300,17 +308,16 @@ class StreamSql(Dialect):
             item = self._expression("a column after SELECT")
             if self._take("AS"):
                 return Part(item.node, item.at, self._name("the name after AS"))
-            named = self._is_name() and self._word() not in {"FROM", *_CLAUSES}
+            named = self._is_name() and self._next.text.upper() in (",", "FROM")
             return Part(item.node, item.at, self._name("a name") if named else None)
 
         def _emit(self, clauses: Clauses) -> None:
             at = self._at()
-            self._take("ON")
-            word = self._word()
-            if word not in _EMIT:
-                self._fail(f"EMIT takes EMPTY, PARTIAL or ON CHANGE, not {self._shown()}.")
-            self._advance()
-            clauses.emit[_EMIT[word]] = at
+            for words, flag in _EMIT.items():
+                if self._take(*words.split()):
+                    clauses.emit[flag] = at
+                    return
+            self._fail(f"EMIT takes EMPTY, PARTIAL or ON CHANGE, not {self._shown()}.")
 
         def _refuse_rest(self) -> NoReturn:
             word = self._word().split(" ")[0]
@@ -351,14 +358,14 @@ class StreamSql(Dialect):
         def _alias(self) -> Name | None:
             if self._take("AS"):
                 return self._name("the name after AS")
-            named = self._is_name() and self._word().split(" ")[0] not in _CLAUSES
+            after = self._next.text.upper().split(" ")[0] if self._next else ""
+            named = self._is_name() and self._word() not in _CLAUSES and after in {"", "[", *_CLAUSES}
             return self._name("a name") if named else None
 
         def _call(self) -> Call:
             function = self._name("the window function")
             self._need("(", f"after {function.text.upper()}")
-            if self._take("DATA"):
-                self._need("=>", "after DATA")
+            self._take("DATA", "=>")
             self._take("TABLE")
             if self._word() in ("(", "SELECT"):
                 self._fail(f"subqueries are not supported: {_AFTER_FROM}.")
@@ -395,6 +402,7 @@ class StreamSql(Dialect):
             elif self._take("RANGE"):
                 span = self._amount("RANGE")
             else:
+                self._refuse_unbounded()
                 self._fail(f"a window in brackets is RANGE or ROWS and perhaps SLIDE, not {self._shown()}.")
             time = time or self._wattr()
             slide = self._amount("SLIDE", rows=span.rows) if self._take("SLIDE") else None
@@ -402,11 +410,16 @@ class StreamSql(Dialect):
             self._need("]", "after the window")
             return Brackets(at, span, slide, time, partition)
 
+        def _refuse_unbounded(self) -> None:
+            if self._word() in _UNBOUNDED:
+                self._fail(f"{_UNBOUNDED[self._word()]}.")
+
         def _wattr(self) -> Name | None:
             return self._name("the column after WATTR") if self._take("WATTR") else None
 
         def _amount(self, after: str, rows: bool = False) -> Amount:
             """Read a number with a unit, an interval or a text; `rows` is what a bare number counts."""
+            self._refuse_unbounded()
             at = self._at()
             bare = self._curr and self._curr.token_type == TokenType.NUMBER
             node = self._parse_interval() if self._word() == "INTERVAL" else self._parse_primary()

@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from muntin.algebra import Aggregate
-from muntin.streamsql.aggregates import aggregate_of, is_aggregate
+from muntin.streamsql.aggregates import aggregate_of, core_of, is_aggregate
 from muntin.streamsql.dialect import Brackets, Call, Clauses, Part, StreamSql, parse
 from muntin.streamsql.errors import SqlError
 from muntin.streamsql.values import Source, place, shown
 from muntin.streamsql.windows import (
+    FUNCTIONS,
     SPARK,
     Windowed,
     bracket_window,
@@ -46,9 +47,7 @@ class Translation:
     def __init__(self, text: str, clauses: Clauses) -> None:
         assert clauses.table is not None
         self.clauses = clauses
-        names = [clauses.table.text, clauses.table.text.split(".")[-1]]
-        names += [clauses.alias.text] if clauses.alias else []
-        self.source = Source(text, tuple(name.lower() for name in names))
+        self.source = Source(text, clauses.table.text, clauses.alias.text if clauses.alias else None)
         self.windowed = self._window()
         self.keys = self._keys()
         self.aggregates: dict[str, Aggregate] = {}
@@ -95,13 +94,12 @@ class Translation:
                 "the statement has no window: take FROM TUMBLE(table, time, size), "
                 "FROM table [RANGE 10 MINUTES] or GROUP BY window(time, '10 minutes').",
             )
-        (first_at, first), *others = found
+        (_, first), *others = found
         for at, other in others:
             if other != first:
                 raise self.fail(
                     at, "there is another window: a statement has one; take a statement for each."
                 )
-        del first_at
         return first
 
     def _windows(self) -> Iterator[tuple[int, Windowed]]:
@@ -113,6 +111,10 @@ class Translation:
         for part in self.clauses.group or []:
             if _is_spark(part.node):
                 yield part.at, spark_window(self.source, part.node, part.at)  # type: ignore[arg-type]
+            elif isinstance(part.node, exp.Anonymous) and part.node.name.upper() in FUNCTIONS:
+                name = part.node.name.upper()
+                written = FUNCTIONS[name].signature(name, "table")
+                raise self.fail(part.at, f"{name} stands after FROM, not in GROUP BY: write FROM {written}.")
         for part in self.clauses.items:
             for over in part.node.find_all(exp.Window):
                 yield part.at, over_window(self.source, over, part.at)
@@ -188,6 +190,8 @@ class Translation:
         window = _window_column(node)
         if window is not None:
             return (self._checked(window, at),)
+        if node.table.upper() in SPARK:
+            raise self.fail(at, f"{node.table} has start and end, not {node.name}.")
         name = self.source.column(node, at, "a column of SELECT")
         if name in self.keys:
             return (name,)
@@ -210,13 +214,16 @@ class Translation:
 
     def _refuse_item(self, node: exp.Expr, at: int) -> NoReturn:
         called = [part for part in node.find_all(exp.Anonymous) if is_aggregate(part)]
+        if _is_spark(node):
+            fields = " and ".join(f"{node.name.lower()}.{name}" for name in _SPARK_FIELDS)
+            raise self.fail(at, f"{node.name} stands in GROUP BY: select {fields}.")
         if called and not isinstance(node, exp.Anonymous):
             raise self.fail(
                 at,
                 f"{shown(node)} computes with an aggregate, which is not supported: "
                 f"select {shown(called[0])} itself, and compute with the rows.",
             )
-        if isinstance(node, exp.Anonymous):
+        if isinstance(core_of(node), exp.Anonymous):
             aggregate_of(self.source, node, at, self.windowed.time)  # says that there is none of this name
         raise self.fail(
             at,
@@ -278,7 +285,7 @@ class Translation:
                 raise self.fail(
                     place(column, part.at),
                     f"HAVING sees the columns of rows, of which {column.name} is none: there are "
-                    f"{', '.join([*self.keys, 'window_start', 'window_end', *self.aggregates])}.",
+                    f"{', '.join([*self.keys, *self.aggregates, 'window_start', 'window_end'])}.",
                 )
         return self._expression(node, part.at)
 
@@ -293,12 +300,13 @@ class Translation:
     def _expression(self, node: exp.Expr, at: int) -> str:
         from muntin.expressions import Expression
 
-        return self.source.call(at, Expression, self.source.unqualified(node, at).sql(StreamSql))
+        return self.source.call(at, Expression, shown(self.source.unqualified(node, at)))
 
 
 def default_name(node: exp.Expr) -> str:
     """Return the name of an aggregate without AS: the call as it is written, its function in lower case."""
-    return (node.this if isinstance(node, exp.Window) else node).sql(StreamSql, normalize_functions="lower")
+    call = node.this if isinstance(node, exp.Window) else node
+    return call.sql(StreamSql, normalize_functions="lower", comments=False)
 
 
 def _is_spark(node: exp.Expr) -> bool:
@@ -322,16 +330,20 @@ def statements(text: str) -> list[Statement]:
     >>> found[0].query, found[0].source, found[0].time, found[0].keys
     (tumbling('7m').agg(avg=mean('speed')), 'cars', 'ts', ('car',))
     """
+    return [statement for _, statement in _translated(text)]
+
+
+def _translated(text: str) -> list[tuple[Clauses, Statement]]:
     if not isinstance(text, str):
         raise TypeError(f"sql takes a text, not {text!r}.")
-    translated = []
-    names: set[str] = set()
+    found: list[tuple[Clauses, Statement]] = []
     for clauses in parse(text):
-        if clauses.name is not None and clauses.name.text in names:
-            raise SqlError(text, clauses.name.at, f"two queries are called {clauses.name.text}: rename one.")
-        names |= {clauses.name.text} if clauses.name else set()
-        translated.append(Translation(text, clauses))
-    return [translation.statement() for translation in translated]
+        statement = Translation(text, clauses).statement()
+        name = clauses.name
+        if name is not None and any(other.query.name == name.text for _, other in found):
+            raise SqlError(text, name.at, f"two queries are called {name.text}: rename one.")
+        found.append((clauses, statement))
+    return found
 
 
 def sql(text: str) -> list[Query]:
@@ -347,17 +359,15 @@ def sql(text: str) -> list[Query]:
     Traceback (most recent call last):
     muntin.streamsql.errors.SqlError: line 1, column 24: there is no window function HOPP: the nearest is HOP.
     """
-    found = statements(text)
-    parsed = parse(text)
-    first = found[0]
-    for clauses, other in zip(parsed, found, strict=True):
-        for what, mine, its in (
+    found = _translated(text)
+    (_, first), *others = found
+    for clauses, other in others:
+        for what, its, that in (
             ("the table", first.source, other.source),
-            ("the time column", first.time, other.time or first.time),
+            ("the time column", first.time, other.time),
             ("the key", set(first.keys), set(other.keys)),
         ):
-            if mine != its:
-                raise SqlError(
-                    text, clauses.at, f"{what} differs from that of the first statement: call sql for each."
-                )
-    return [statement.query for statement in found]
+            if its != that and None not in (its, that):
+                message = f"{what} differs from that of the first statement: call sql for each."
+                raise SqlError(text, clauses.at, message)
+    return [statement.query for _, statement in found]

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from muntin.streamsql.dialect import StreamSql
 from muntin.streamsql.errors import SqlError
+from muntin.windows.durations import Duration
 
 T = TypeVar("T")
 
@@ -32,10 +33,16 @@ _CALENDAR = ("MONTH", "QUARTER", "YEAR")
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a statement, and what its columns may be qualified by."""
+    """The text of a statement, its table, and the other name of that."""
 
     text: str
-    names: tuple[str, ...]  # of the table, lower case
+    table: str
+    alias: str | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What columns may be qualified by."""
+        return tuple(filter(None, dict.fromkeys([self.table, self.table.split(".")[-1], self.alias])))
 
     def fail(self, at: int, message: str) -> SqlError:
         """Return an error at a place."""
@@ -57,8 +64,8 @@ class Source:
             if not column.table:
                 continue
             qualifier = ".".join(part.name for part in column.parts[:-1])
-            if qualifier.lower() not in self.names:
-                known = " or ".join(dict.fromkeys(self.names))
+            if qualifier.lower() not in map(str.lower, self.names):
+                known = " or ".join(self.names)
                 raise self.fail(
                     place(column, at),
                     f"there is no table {qualifier} here: columns are those of {known}.",
@@ -84,7 +91,7 @@ class Source:
         inner = described(node)
         if isinstance(inner, exp.Column):
             return self.column(inner, at, what)
-        return self.call(place(node, at), expr, self.unqualified(inner, at).sql(StreamSql))
+        return self.call(place(node, at), expr, shown(self.unqualified(inner, at)))
 
     # ---- literals ----
 
@@ -103,13 +110,22 @@ class Source:
             raise self.fail(place(node, at), f"{what} is a text, not {shown(node)}{hint}.")
         return value
 
-    def duration(self, node: exp.Expr, at: int, what: str) -> str | int:
-        """Return a duration: an interval, a text such as '10 minutes', or a whole number."""
+    def duration(self, node: exp.Expr, at: int, what: str, least: int | None = 1) -> str | int:
+        """Return a duration of some length: an interval, a text such as '10 minutes', or a whole number."""
+        value = self._length(node, at, what)
+        self.call(place(node, at), Duration.of, value, what, least=least)
+        return value
+
+    def offset(self, node: exp.Expr, at: int, what: str) -> str | int:
+        """Return a duration that may be negative or none at all."""
+        return self.duration(node, at, what, least=None)
+
+    def _length(self, node: exp.Expr, at: int, what: str) -> str | int:
         value = literal(node)
         if isinstance(value, str) or type(value) is int:
             return value
         if isinstance(node, exp.Add):  # INTERVAL '1' HOUR '30' MINUTE
-            parts = (self.duration(part, at, what) for part in (node.this, node.expression))
+            parts = (self._length(part, at, what) for part in (node.this, node.expression))
             return "".join(map(str, parts))
         if not isinstance(node, exp.Interval):
             hint = ": texts stand in single quotes" if isinstance(node, exp.Column) else ""
@@ -180,4 +196,4 @@ def place(node: exp.Expr, otherwise: int) -> int:
 
 def shown(node: exp.Expr) -> str:
     """Return an expression as a user reads it."""
-    return node.sql(StreamSql)
+    return node.sql(StreamSql, comments=False)

@@ -54,6 +54,10 @@ class Given:
         """Return a duration."""
         return self._read(self.source.duration, name, otherwise)
 
+    def offset(self) -> Any:
+        """Return how far a grid is shifted."""
+        return self._read(self.source.offset, "offset", 0)
+
     def number(self, name: str, otherwise: Any = None) -> Any:
         """Return a number."""
         return self._read(self.source.number, name, otherwise)
@@ -99,10 +103,16 @@ def _count(given: Given) -> Window:
 
 
 def _rolling(given: Given) -> Window:
+    if ("length" in given) == ("rows" in given):
+        raise given.source.fail(given.at, "ROLLING takes a length, or rows => n: give one of them.")
     return given.make(made.rolling, given.duration("length"), rows=given.number("rows"))
 
 
 def _landmark(given: Given) -> Window:
+    if "until" in given and "length" in given:
+        raise given.source.fail(
+            given.at, "LANDMARK ends where until says, or after length: give one of them."
+        )
     spans = {name: given.duration(name) for name in ("length", "every")}
     return given.make(made.landmark, given.scalar("when"), until=given.scalar("until"), **spans)
 
@@ -169,7 +179,11 @@ def _policy(given: Given, name: str, known: dict[str, str]) -> Any:
     if not kinds or len(node.expressions) != len(kinds):
         ways = ", ".join(f"{word}({_POLICY_SHAPES[word]})" for word in known)
         raise source.fail(part.at, f"{name} of POLICY_WINDOW is one of {ways}, not {shown(node)}.")
-    readers = {"n": source.number, "d": source.duration, "c": source.column}
+    readers: dict[str, Callable[[exp.Expr, int, str], Any]] = {
+        "n": source.number,
+        "d": source.duration,
+        "c": source.column,
+    }
     values = [
         readers[kind](value, place(value, part.at), f"the argument of {called}")
         for kind, value in zip(kinds, node.expressions, strict=True)
@@ -197,14 +211,12 @@ FUNCTIONS: dict[str, Function] = {
     "TUMBLE": Function(
         ("time", "size", "offset"),
         2,
-        lambda g: g.make(made.tumbling, g.duration("size"), offset=g.duration("offset", 0)),
+        lambda g: g.make(made.tumbling, g.duration("size"), offset=g.offset()),
     ),
     "HOP": Function(
         ("time", "slide", "size", "offset"),
         3,
-        lambda g: g.make(
-            made.sliding, g.duration("size"), every=g.duration("slide"), offset=g.duration("offset", 0)
-        ),
+        lambda g: g.make(made.sliding, g.duration("size"), every=g.duration("slide"), offset=g.offset()),
     ),
     "CUMULATE": Function(
         ("time", "step", "size"),
@@ -259,7 +271,7 @@ SPARK: dict[str, Function] = {
         ("time", "length", "slide", "offset"),
         2,
         lambda g: (
-            g.make(made.sliding, g.duration("length"), g.duration("slide"), g.duration("offset", 0))
+            g.make(made.sliding, g.duration("length"), g.duration("slide"), g.offset())
             if "slide" in g
             else g.make(made.tumbling, g.duration("length"))
         ),
@@ -360,12 +372,12 @@ def over_window(source: Source, node: exp.Window, at: int) -> Windowed:
         raise source.fail(at, "named windows are not supported: write the window itself after OVER.")
     if spec is None or spec.args.get("start") in (None, "UNBOUNDED"):
         raise source.fail(at, f"OVER without a bound behind is not supported: the nearest is {_INSTEAD}.")
+    time = _ordered_by(source, order, at)
     if str(spec.args["kind"]).upper() != "ROWS":
-        table, time = source.names[-1], "time"
         raise source.fail(
             at,
             f"OVER with {str(spec.args['kind']).upper()} is not supported, as it takes in both ends and all "
-            f"records of one time: the nearest is FROM ROLLING({table}, {time}, length), whose windows are "
+            f"records of one time: the nearest is FROM ROLLING({source.table}, {time}, length), with windows "
             f"(t - length, t], or {_INSTEAD}.",
         )
     rows = literal(spec.args["start"]) if isinstance(spec.args["start"], exp.Expr) else None
@@ -374,7 +386,7 @@ def over_window(source: Source, node: exp.Window, at: int) -> Windowed:
         raise source.fail(at, f"this frame of OVER is not supported: the nearest is {_INSTEAD}.")
     keys = tuple(source.column(key, at, "a key of OVER") for key in node.args.get("partition_by") or ())
     window = source.call(at, made.rolling, rows=rows + 1)
-    return Windowed(window, _ordered_by(source, order, at), keys)
+    return Windowed(window, time, keys)
 
 
 def _ordered_by(source: Source, order: exp.Expr | None, at: int) -> str:
