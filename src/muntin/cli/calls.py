@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,10 @@ def _call(node: ast.Call, name: str, text: str) -> Any:
     arguments = [_argument(part, text) for part in node.args]
     options = {str(word.arg): _argument(word.value, text) for word in node.keywords}
     made: Callable[..., Any] = getattr(mt, name)
+    known = inspect.signature(made).parameters
+    for option in options:
+        if option not in known:
+            raise MistakeError(f"{name} has no {option!r}; {close_to(option, known)}")
     try:
         return made(*arguments, **options)
     except (TypeError, ValueError) as error:

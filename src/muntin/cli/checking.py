@@ -12,6 +12,7 @@ from muntin.cli.sources import Source, open_source
 from muntin.cli.toml_lines import Path as Where
 from muntin.expressions import sources
 from muntin.operator import WindowOperator
+from muntin.slicing.intake import read_times
 
 
 def opened(pipeline: Pipeline) -> Source:
@@ -32,6 +33,10 @@ def check_columns(pipeline: Pipeline, schema: pa.Schema) -> None:
 
 def check_types(pipeline: Pipeline, schema: pa.Schema) -> None:
     """Refuse what no engine can compute over columns of these types."""
+    try:
+        read_times(pa.array([], schema.field(pipeline.time).type), pipeline.time)
+    except TypeError as error:
+        raise pipeline.mistake(("stream", "time"), one_line(error)) from error
     for query, where in zip(pipeline.queries, pipeline.places, strict=True):
         try:
             operator(pipeline, [query]).process(_sample(schema))

@@ -92,7 +92,7 @@ class Table:
         self._asked.append(name)
         if name not in self.values:
             if needed:
-                self.fail(f"[{self._title()}] needs {name!r}.")
+                self.fail(f"{self._title()} needs {name!r}.")
             return default
         value = self.values[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -122,10 +122,11 @@ class Table:
         """Refuse keys that nobody asked for."""
         for name in self.values:
             if name not in self._asked:
-                self.fail(f"[{self._title()}] has no {name!r}; {close_to(name, self._asked)}", name)
+                self.fail(f"{self._title()} has no {name!r}; {close_to(name, self._asked)}", name)
 
     def _title(self) -> str:
-        return ".".join(str(part) for part in self.where if isinstance(part, str)) or "the file"
+        named = ".".join(part for part in self.where if isinstance(part, str))
+        return f"[{named}]" if named else "the file"
 
     def below(self, name: str, *, needed: bool = False) -> Table:
         """Return a table within."""
@@ -151,12 +152,13 @@ def load(path: Path) -> Pipeline:
     source = _source(root.below("source", needed=True))
     stream = root.below("stream")
     queries, places = _queries(root)
-    time, key = _time_and_key(stream, queries)
+    given_time, given_key = stream.get("time", str), stream.get("key", str, list)
     watermark, lateness = stream.duration("watermark"), stream.duration("lateness", 0)
     if watermark is None and Duration.of(lateness, "lateness", least=0).amount:
         stream.fail("lateness needs a watermark: without one, every record counts.", "lateness")
     tie = stream.get("tie", str)
     stream.done()
+    time, key = _time_and_key(stream, given_time, given_key, queries)
     sink = _sink(root.below("sink"))
     checkpoint, every = _checkpoint(root.below("checkpoint"), sink)
     root.done()
@@ -339,10 +341,10 @@ def _statements(table: Table) -> list[_Asked]:
     return asked
 
 
-def _time_and_key(stream: Table, asked: list[_Asked]) -> tuple[str, tuple[str, ...]]:
+def _time_and_key(
+    stream: Table, time: str | None, given: str | list[str] | None, asked: list[_Asked]
+) -> tuple[str, tuple[str, ...]]:
     """Return the time column and the keys: as [stream] says, or as statements in SQL do."""
-    time = stream.get("time", str)
-    given = stream.get("key", str, list)
     key = None if given is None else (given,) if isinstance(given, str) else tuple(given)
     if key is not None and not all(isinstance(name, str) for name in key):
         stream.fail(f"key is a column or a list of columns, not {given!r}.", "key")

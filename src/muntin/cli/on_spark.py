@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from muntin.cli.config import Pipeline
-from muntin.cli.mistakes import MistakeError, full_disk
+from muntin.cli.mistakes import MistakeError, full_disk, one_line
 from muntin.cli.outlets import Outlet
 from muntin.cli.reports import Counts, Report
 from muntin.cli.sources import Source
@@ -73,13 +73,20 @@ class SparkRun:
         p = self._pipeline
         return {"time": p.time, "key": list(p.key), "lateness": p.lateness, "tie": p.tie, "buckets": BUCKETS}
 
+    def _windows(self, df: DataFrame, **more: Any) -> DataFrame:
+        from muntin.spark import window_aggregate
+
+        try:
+            return window_aggregate(df, self._pipeline.queries, **self._arguments(), **more)
+        except (ValueError, TypeError, KeyError) as error:
+            raise MistakeError(f"{self._pipeline.path}: {one_line(error)}") from error
+
     def _batch(self) -> bool:
         from muntin.cli.spark_source import as_frame
-        from muntin.spark import window_aggregate
 
         assert self._source is not None
         df = as_frame(self._spark, self._source, streaming=False)
-        out = window_aggregate(df, self._pipeline.queries, **self._arguments())
+        out = self._windows(df)
         rows = out.toArrow()
         self._outlet.write(0, rows)
         self.counts.windows, self.counts.batches = rows.num_rows, len(self._source.batches)
@@ -87,11 +94,8 @@ class SparkRun:
         return True
 
     def _stream(self, interrupted: threading.Event) -> bool:
-        from muntin.spark import window_aggregate
-
         df = self._records()
-        arguments = self._arguments()
-        out = window_aggregate(df, self._pipeline.queries, watermark=self._pipeline.watermark, **arguments)
+        out = self._windows(df, watermark=self._pipeline.watermark)
         writer = out.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self._state.spark))
         if self._source is not None:
             writer = writer.trigger(availableNow=True)
@@ -107,7 +111,7 @@ class SparkRun:
             raise failure
         if self._source is None or interrupted.is_set():
             return False
-        self._finish(df, arguments)
+        self._finish(df)
         return True
 
     def _records(self) -> DataFrame:
@@ -125,11 +129,11 @@ class SparkRun:
     def _take(self, batch: DataFrame, number: int) -> None:
         self._outlet.write(number, batch.toArrow())
 
-    def _finish(self, df: DataFrame, arguments: dict[str, Any]) -> None:
+    def _finish(self, df: DataFrame) -> None:
         """Add the windows that are open at the end: a number above all gives them a place of their own."""
         from muntin.spark.finishing import open_windows
 
-        rows = open_windows(df, self._pipeline.queries, self._state.spark, **arguments).toArrow()
+        rows = open_windows(df, self._pipeline.queries, self._state.spark, **self._arguments()).toArrow()
         last = max(int(path.name) for path in (self._state.spark / "commits").glob("[0-9]*"))
         self._outlet.write(last + 1, rows)
         self.counts.windows += rows.num_rows

@@ -93,7 +93,10 @@ def _run_one(
     fresh: bool,
     as_lines: bool,
 ) -> None:
-    state = State(pipeline, engine, fresh=fresh)
+    try:
+        state = State(pipeline, engine, fresh=fresh)
+    except OSError as error:
+        raise MistakeError(f"{error.filename} cannot be written: {error.strerror}.") from error
     report = Report(pipeline.name, as_lines=as_lines)
     try:
         outlet = Outlet(pipeline, state, report)

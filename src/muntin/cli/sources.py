@@ -138,9 +138,9 @@ def _files(spec: Mapping[str, Any]) -> list[str]:
 
 def _unreadable(path: str, error: BaseException) -> str:
     said = one_line(error).rstrip(".")
-    return (
-        f"{path} cannot be read: {said}; if a value does not fit its column, say its type in [source.types]."
-    )
+    unfit = isinstance(error, pa.ArrowInvalid) and ("conver" in said or "changed from" in said)
+    hint = ": say the type of its column in [source.types]" if unfit else ""
+    return f"{path} cannot be read: {said}{hint}."
 
 
 def _batches(files: Sequence[str], spec: Mapping[str, Any]) -> Iterator[tuple[Stretch, ...]]:
