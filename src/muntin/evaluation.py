@@ -30,6 +30,7 @@ class Parsed:
     text: str  # as it is printed
     columns: tuple[str, ...]
     column: str | None  # the name, if it is nothing but a column
+    careful: bool  # whether it may raise over some values
     step: Step
 
 
@@ -57,7 +58,14 @@ def parsed(text: str) -> Parsed:
         raise ValueError(f"{refused} ({_place(text, refused.node)} of the expression {text!r}).") from None
     names = [column.name for column in node.find_all(exp.Column, bfs=False)]
     alone = node.name if isinstance(node, exp.Column) else None
-    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, step)
+    careful = any(_is_careful(part) for part in node.walk())
+    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, careful, step)
+
+
+def _is_careful(part: Any) -> bool:
+    """Tell whether a part may leave the range of integers, or meet a text that is no number."""
+    constant = isinstance(part, (exp.Neg, exp.Cast)) and isinstance(part.this, exp.Literal)
+    return type(part) in _CAREFUL and not constant
 
 
 def _misread(text: str, error: errors.ParseError) -> str:
@@ -319,3 +327,5 @@ _MAKERS: dict[type, tuple[Maker, tuple[str, ...]]] = {
     exp.Lower: _one(lambda value: pc.utf8_lower(sql.text(value))),
     exp.Length: _one(lambda value: pc.utf8_length(sql.text(value)).cast(pa.int64())),
 }
+
+_CAREFUL = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Round, exp.Cast)

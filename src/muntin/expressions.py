@@ -38,12 +38,19 @@ class Expression(str):
 
         return parsed(str(self)).columns
 
+    @property
+    def careful(self) -> bool:
+        """Whether it may raise over some values of the types that it is made for."""
+        from muntin.evaluation import parsed
+
+        return parsed(str(self)).careful
+
     def evaluate(self, table: Any) -> pa.Array:
         """Return its value for each record of an Arrow table or batch, or of a mapping of columns.
 
-        Nulls are as in SQL: what is computed of one is null, and AND, OR and NOT know three values. Division is
-        one of floats, and null where it is by zero. An integer that leaves 64 bits raises OverflowError. NaN
-        compares as floats do: it is equal to nothing, nor more, nor less.
+        Nulls are as in SQL: what is computed of one is null, and AND, OR and NOT know three values. Division
+        is one of floats, and null where it is by zero. An integer that leaves 64 bits raises OverflowError.
+        NaN compares as floats do: it is equal to nothing, nor more, nor less.
         """
         from muntin.evaluation import evaluate
 

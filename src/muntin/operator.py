@@ -14,19 +14,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin import lanes
 from muntin.algebra.aggregate import Absent
 from muntin.algebra.holistic import Concat
-from muntin.slicing import arrow, envelope, intake, output, snapshot
+from muntin.expressions import Expression, marked, unmarked
+from muntin.lanes import Lane
+from muntin.slicing import arrow, envelope, having, intake, output, snapshot
 from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
-from muntin.slicing.explain import Explanation, explain
+from muntin.slicing.explain import Explanation, explain, in_lanes
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
-from muntin.windows.durations import LIMIT, Duration
+from muntin.windows.durations import Duration
 from muntin.windows.grid import plain
 
 PROCESSING_TIME: Final = Absent("PROCESSING_TIME")  # as `time`: records are stamped as they come
@@ -73,7 +76,7 @@ class WindowOperator:
         store: Store = "auto",
     ) -> None:
         self._time = time
-        self._keys = KeyTable([key] if isinstance(key, str) else list(key or ()))
+        self._key = [key] if isinstance(key, str) else list(key or ())
         self._tie = tie
         self._policy = watermark if watermark in ("in_order", "manual") else "delay"
         self._delay = Duration.of(watermark, "watermark", least=0) if self._policy == "delay" else None
@@ -84,7 +87,8 @@ class WindowOperator:
             )
         if store not in ("auto", "lazy", "eager", "sliding"):
             raise ValueError(f"store is 'auto', 'lazy', 'eager' or 'sliding', not {store!r}.")
-        self._store: Store = store
+        self._setting = lanes.Setting(self._policy, self._delay, self._lateness, tie, store)
+        self._lanes: list[Lane] = []
         self._queries: list[tuple[str, Query]] = []
         self._taken: set[str] = set()  # names of queries
         self._named = 0
@@ -93,7 +97,6 @@ class WindowOperator:
             self._name(query)
         self._check_columns()
         self._schema = intake.Schema()
-        self._engine: Engine | None = None
         self._pending_watermark: Any = None
         self._finished = False
         self._late: list[pa.Table] = []
@@ -110,37 +113,52 @@ class WindowOperator:
         if query.emit == "on_change" and self._lateness.amount:
             raise ValueError(f"query {name!r}: emit='on_change' needs lateness 0.")
         self._queries.append((name, query))
+        where = query.where if isinstance(query.where, Expression) else None
+        lanes.lane_for(self._lanes, where, self._key).queries.append((name, query))
         self._taken.add(name)
         self._named += 1
-        self._names = None
+        self._changed()
         return name
 
+    def _changed(self) -> None:
+        """Follow a change of the queries."""
+        self._names = None
+        # Most operators have one lane, which all records take: its engine sees to the watermark by itself.
+        self._lane = self._lanes[0]
+        self._filters = len(self._lanes) > 1 or self._lane.where is not None
+
+    @property
+    def _engine(self) -> Engine | None:
+        """The engine of the first lane, whose watermark all others share; None before the first record."""
+        return self._lane.engine
+
+    @property
+    def _keys(self) -> KeyTable:
+        return self._lane.keys
+
     def _check_columns(self) -> None:
-        taken = {*self._keys.names, *output.FIXED, "measure_start", "measure_end"}
-        for name in self._keys.names:
-            if name in output.FIXED or self._keys.names.count(name) > 1:
+        taken = {*self._key, *output.FIXED, *output.MEASURES}
+        for name in self._key:
+            if isinstance(name, Expression):
+                raise ValueError(
+                    f"a key is a column, not {name!r}: add the expression to the records as one."
+                )
+            if name in output.FIXED or self._key.count(name) > 1:
                 raise ValueError(f"the key column {name!r} is named twice, or like a column of the output.")
         for name, query in self._queries:
+            having.check_names(name, query, self._key)
             for column in query.aggregates:
                 if column in taken:
                     raise ValueError(
                         f"query {name!r} names an aggregate {column!r}, like a key or a fixed output column."
                     )
 
-    def _inputs(self) -> list[str]:
-        """Return the value columns that queries read."""
-        names = {name: None for _, query in self._queries for name in query.columns()}
-        if (
-            self._engine is not None
-        ):  # a field that a removed query left may serve others, with all its columns
-            names |= dict.fromkeys(self._engine.columns())
-        return list(names)
-
     def _input_names(self) -> list[str]:
-        """Return all columns that batches must have."""
+        """Return all columns and expressions that batches must have."""
         time = [] if self._time is PROCESSING_TIME else [str(self._time)]
         tie = [self._tie] if self._tie else []
-        return list(dict.fromkeys([*time, *self._keys.names, *tie, *self._inputs()]))
+        inputs = [name for lane in self._lanes for name in lane.inputs()]
+        return list(dict.fromkeys([*time, *self._key, *tie, *inputs]))
 
     def add(self, query: Query) -> str:
         """Add a query to the running operator; it reports windows that it sees whole. Returns its name.
@@ -153,16 +171,21 @@ class WindowOperator:
         self._running()
         if not isinstance(query, Query):
             raise TypeError(f"a query is what a window's agg() gives, not {query!r}.")
-        before = list(self._queries)
+        others = list(self._lanes)
         name = self._name(query)
+        lane = lanes.lane_of(self._lanes, name)
         try:
             self._check_columns()
             if self._engine is not None:
-                self._engine.add(name, query)
+                lane.add(name, query, self._setting, self._engine, self._schema.types)
+                lanes.check_answers(lane.running() for lane in self._lanes)
         except BaseException:
-            self._queries = before
+            lane.forget(name)
+            self._lanes = others
+            self._queries.pop()
             self._taken.discard(name)
             self._named -= 1
+            self._changed()
             raise
         return name
 
@@ -176,9 +199,13 @@ class WindowOperator:
             raise ValueError(f"{name!r} is the only query; an operator needs at least one.")
         self._queries = [(other, query) for other, query in self._queries if other != name]
         self._taken.discard(name)
-        self._names = None
-        if self._engine is not None:
-            self._engine.remove(name)
+        lane = lanes.lane_of(self._lanes, name)
+        if len(lane.queries) == 1:
+            self._lanes.remove(lane)
+            lanes.leave(lane, self._lanes)
+        else:
+            lane.forget(name)
+        self._changed()
 
     # ---- the stream ----
 
@@ -188,6 +215,8 @@ class WindowOperator:
         table = intake.as_arrow(batch)
         if not table.num_rows:
             return self._nothing()
+        if self._filters:
+            return self._process_filtered(table)
         rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
         return self._process(table) if rows is None else rows
 
@@ -207,16 +236,24 @@ class WindowOperator:
             engine.breathe(self._keys, 1)
         return rows
 
+    def _stamps(self, records: int) -> pa.Array | None:
+        """Return the times of records that are stamped as they come."""
+        if self._time is not PROCESSING_TIME:
+            return None
+        return arrow.numbers(np.full(records, self._now()), _STAMP)
+
     def _process(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
-        stamps = None
-        if self._time is PROCESSING_TIME:
-            stamps = arrow.numbers(np.full(table.num_rows, self._now()), _STAMP)
+        stamps = self._stamps(table.num_rows)
         if self._names is None:
             self._names = self._input_names()
         columns, types = self._schema.columns(table, self._names)
         times_column = stamps if stamps is not None else columns[str(self._time)]
         times = intake.read_times(times_column, str(self._time))
-        engine = self._engine or self._build(types, times_column.type)
+        lane, keys = self._lane, self._keys
+        engine = lane.engine
+        if engine is None:
+            engine = self._setting.engine(lane.queries, types, times_column.type)
+            self._tell_watermark(engine)
         waiting = engine.take_up(types)
         try:
             survey = engine.survey(times)
@@ -224,21 +261,37 @@ class WindowOperator:
             engine.check_span(survey.low, survey.high)
             values = engine.read_values(columns, times)
             tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
-            codes = self._keys.encode([columns[name] for name in self._keys.names])
-            rows, dropped = engine.process(times, codes, self._keys, values, tie, survey)
+            codes = keys.encode([columns[name] for name in keys.names])
+            rows, dropped = engine.process(times, codes, keys, values, tie, survey)
         except BaseException:
             engine.put_back(waiting)
-            if self._engine is None:  # the first batch fixes nothing if it is refused
-                self._keys = KeyTable(self._keys.names)
+            if lane.engine is None:  # the first batch fixes nothing if it is refused
+                lane.keys = KeyTable(self._key)
             raise
-        if self._engine is None:
-            self._engine, self._pending_watermark = engine, None
+        if lane.engine is None:
+            lane.engine, self._pending_watermark = engine, None
         self._schema.fix(types)
         self._records_in += len(times)
-        engine.breathe(self._keys, len(times))
+        engine.breathe(keys, len(times))
         if dropped is not None:
             self._drop(table, dropped)
         return rows
+
+    def _process_filtered(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Take in a batch of which not all records are for all queries."""
+        stamps = self._stamps(table.num_rows)
+        batch = lanes.Intake(self._setting, self._schema, str(self._time), table, stamps)
+        rows, dropped = batch.process(self._lanes, self._tell_watermark)
+        self._pending_watermark = None
+        self._records_in += table.num_rows
+        if len(dropped):
+            self._drop(table, dropped)
+        return lanes.joined(rows, self._queries)
+
+    def _tell_watermark(self, engine: Engine) -> None:
+        """Hand the watermark over that was waiting for the first record."""
+        if self._pending_watermark is not None:
+            engine.watermark = intake.ticks_of(self._pending_watermark, engine.tables.time_type)
 
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
         first = not self._late_dropped
@@ -266,9 +319,10 @@ class WindowOperator:
         ticks = intake.ticks_of(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
             raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
-        rows = self._engine.advance(ticks, self._keys)
-        self._engine.breathe(self._keys)
-        return rows
+        rows = lanes.advance(self._lanes, ticks)
+        for lane in self._lanes:
+            lane.running().breathe(lane.keys)
+        return lanes.joined(rows, self._queries)
 
     def _hold_watermark(self, watermark: Any) -> None:
         """Keep a watermark until the first batch says what times are."""
@@ -289,7 +343,10 @@ class WindowOperator:
         """End the stream: return all windows that are still open. Afterwards only look, not process."""
         if self._finished:
             return self._nothing()
-        rows = self._nothing() if self._engine is None else self._engine.advance(FOREVER, self._keys)
+        if self._engine is None:
+            rows = self._nothing()
+        else:
+            rows = lanes.joined(lanes.advance(self._lanes, FOREVER), self._queries)
         self._finished = True
         return rows
 
@@ -329,18 +386,19 @@ class WindowOperator:
     @property
     def metrics(self) -> Metrics:
         """What the operator has done and holds."""
-        engine = self._engine
-        if engine is None:
+        if self._engine is None:
             return Metrics(self._records_in, self._late_dropped, 0, 0, 0, 0, 0, 0, 0, 0)
-        updates, finals = engine.slices.update_combines, engine.windows.final_combines
+        engines = [lane.running() for lane in self._lanes]
+        updates = sum(engine.slices.update_combines for engine in engines)
+        finals = sum(engine.windows.final_combines for engine in engines)
         return Metrics(
             self._records_in,
             self._late_dropped,
-            engine.windows.windows_emitted,
-            engine.slice_count(),
-            engine.live_keys(self._keys),
-            engine.records_kept(),
-            engine.state_bytes(),
+            sum(engine.windows.windows_emitted for engine in engines),
+            sum(engine.slice_count() for engine in engines),
+            sum(lane.running().live_keys(lane.keys) for lane in self._lanes),
+            sum(engine.records_kept() for engine in engines),
+            sum(engine.state_bytes() for engine in engines),
             updates + finals,
             updates,
             finals,
@@ -354,17 +412,20 @@ class WindowOperator:
         >>> print(str(op.explain()).splitlines()[0])
         Stream: out of order (watermark 5s)
         """
-        engine = self._engine
-        if engine is None:  # as if times were in the finest unit, and values floats, or texts
-            durations = [self._delay, self._lateness, *_durations(self._queries)]
-            plain_integers = any(d is not None and d.integer for d in durations)
-            kind = pa.int64() if plain_integers else pa.timestamp("ns")
-            types = dict.fromkeys(self._inputs(), pa.float64())
-            asked = [aggregate for _, query in self._queries for aggregate in query.aggregates.values()]
-            types |= {a.columns[0]: pa.string() for a in asked if isinstance(a, Concat)}
-            engine = self._build(types, kind, trial=True)
         watermark = self._policy if self._delay is None else str(self._delay)
-        return explain(engine, watermark, str(self._lateness), self._store)
+        engines = [self._trial(lane) if lane.engine is None else lane.engine for lane in self._lanes]
+        told = [explain(engine, watermark, str(self._lateness), self._setting.store) for engine in engines]
+        return in_lanes(told, [lane.where for lane in self._lanes])
+
+    def _trial(self, lane: Lane) -> Engine:
+        """Return an engine as if times were in the finest unit, and values floats, or what they must be."""
+        durations = [self._delay, self._lateness, *_durations(self._queries)]
+        plain_integers = any(d is not None and d.integer for d in durations)
+        kind = pa.int64() if plain_integers else pa.timestamp("ns")
+        types = dict.fromkeys([*self._key, *lane.inputs()], pa.float64())
+        asked = [aggregate for _, query in lane.queries for aggregate in query.aggregates.values()]
+        types |= {a.columns[0]: pa.string() for a in asked if isinstance(a, Concat)}
+        return self._setting.engine(lane.queries, types, kind)
 
     def lookup(self, start: Any, end: Any, key: Any = None, *, name: str | None = None) -> pa.Table:
         """Compute the aggregates of a query over the live slices between two times, now.
@@ -387,17 +448,19 @@ class WindowOperator:
             raise KeyError(f"there is no query named {name!r}; there are {', '.join(map(repr, names))}.")
         if self._engine is None:
             return pa.table({})
+        lane = lanes.lane_of(self._lanes, name)
         low, high = (intake.ticks_of(bound, self._engine.tables.time_type) for bound in (start, end))
-        code = None if key is None else self._code(key)
-        return look_up(self._engine, name, low, high, code, self._keys)
+        code = None if key is None else self._code(key, lane.keys)
+        return look_up(lane.running(), name, low, high, code, lane.keys)
 
-    def _code(self, key: Any) -> int:
+    @staticmethod
+    def _code(key: Any, keys: KeyTable) -> int:
         values = key if isinstance(key, (tuple, list)) else (key,)
-        if len(values) != len(self._keys.names):
-            raise ValueError(f"a key has {len(self._keys.names)} value(s), not {len(values)}.")
-        types = self._keys.types or []
+        if len(values) != len(keys.names):
+            raise ValueError(f"a key has {len(keys.names)} value(s), not {len(values)}.")
+        types = keys.types or []
         columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-        code = self._keys.find(columns)
+        code = keys.find(columns)
         return -1 if code is None else code
 
     # ---- snapshots ----
@@ -411,16 +474,13 @@ class WindowOperator:
         >>> mt.WindowOperator.restore(op.snapshot()).finish().column("n").to_pylist()
         [2]
         """
-        engine = self._engine
-        if engine is not None:
-            engine.let_go(self._keys)
         described = {
             "time": None if self._time is PROCESSING_TIME else self._time,
-            "key": self._keys.names,
+            "key": self._key,
             "watermark": self._policy if self._delay is None else plain(self._delay),
             "lateness": plain(self._lateness),
             "tie": self._tie,
-            "store": self._store,
+            "store": self._setting.store,
             "queries": [[name, snapshot.describe_query(query)] for name, query in self._queries],
             "named": self._named,
             "finished": self._finished,
@@ -428,14 +488,15 @@ class WindowOperator:
             "late_dropped": self._late_dropped,
             "last_stamp": self._last_stamp,
             "late": len(self._late),
-            "engine": snapshot.describe_engine(engine) if engine is not None else None,
+            **lanes.describe(self._lanes),
         }
         tables = {f"late {k}": table for k, table in enumerate(self._late)}
         if self._pending_watermark is not None:
             tables["watermark"] = pa.table({"watermark": _as_array(self._pending_watermark)})
-        if engine is not None:
-            tables |= snapshot.engine_tables(engine, self._keys)
-            tables["types"] = pa.schema(list(self._schema.types.items())).empty_table()
+        if self._engine is not None:
+            tables |= lanes.dump(self._lanes)
+            types = [(marked(name), kind) for name, kind in self._schema.types.items()]
+            tables["types"] = pa.schema(types).empty_table()
         return envelope.pack(described, tables)
 
     @classmethod
@@ -465,52 +526,23 @@ class WindowOperator:
         if "watermark" in tables:
             held = tables["watermark"]["watermark"][0]
             operator._pending_watermark = held.as_py() if pa.types.is_integer(held.type) else held
+        for lane in operator._lanes:  # a query without a name was given one
+            lane.queries = [(name, by_name[name]) for name, _ in lane.queries]
+        operator._lanes = lanes.in_turn(operator._lanes, described)
+        operator._changed()
         if described["engine"] is not None:
-            operator._load(described["engine"], tables, by_name)
+            types = {unmarked(field.name): field.type for field in tables["types"].schema}
+            operator._schema.fix(types)
+            lanes.load(operator._lanes, described, tables, operator._setting, types)
         return operator
-
-    def _load(
-        self, described: dict[str, Any], tables: dict[str, pa.Table], queries: dict[str, Query]
-    ) -> None:
-        types = {field.name: field.type for field in tables["types"].schema}
-        self._schema.fix(types)
-        self._keys.load([tables["keys"].column(k).combine_chunks() for k in range(len(self._keys.names))])
-        engine = self._build(types, tables["time"].schema.field("time").type, empty=True)
-        snapshot.load_engine(engine, described, tables, queries)
-        self._engine = engine
 
     # ---- tables ----
 
-    def _build(
-        self,
-        types: dict[str, pa.DataType],
-        time_type: pa.DataType,
-        *,
-        empty: bool = False,
-        trial: bool = False,
-    ) -> Engine:
-        clock = intake.clock_of(time_type)
-        delay = self._delay.ticks(clock, "watermark") if self._delay is not None else 0
-        lateness = self._lateness.ticks(clock, "lateness")
-        if delay + lateness >= LIMIT:
-            raise ValueError("watermark and lateness together must be shorter than 2^62.")
-        engine = Engine(
-            [] if empty else self._queries,
-            types,
-            time_type,
-            clock,
-            policy=self._policy,
-            delay=delay,
-            lateness=lateness,
-            tied=self._tie is not None,
-            store=self._store,
-        )
-        if self._pending_watermark is not None and not trial:
-            engine.watermark = intake.ticks_of(self._pending_watermark, time_type)
-        return engine
-
     def _nothing(self) -> pa.Table:
-        return pa.table({}) if self._engine is None else self._engine.tables.table(Emission(), self._keys)
+        if self._engine is None:
+            return pa.table({})
+        empty = [lane.running().tables.table(Emission(), lane.keys) for lane in self._lanes]
+        return lanes.joined(empty, self._queries)
 
 
 def _durations(queries: Iterable[tuple[str, Query]]) -> Iterator[Duration]:

@@ -85,7 +85,12 @@ def _finest(kinds: Sequence[pa.DataType]) -> str:
 def alike(values: Sequence[Any]) -> list[Any]:
     """Return values in the type that all can have."""
     kind = _common([value.type for value in values])
-    return [value if value.type == kind else value.cast(kind) for value in values]
+    return [value if value.type == kind else _as(value, kind) for value in values]
+
+
+def _as(value: Any, kind: pa.DataType) -> Any:
+    """Return values in a type; a large integer may be rounded as a float."""
+    return value.cast(kind, safe=not pa.types.is_floating(kind))
 
 
 def number(value: Any) -> Any:
@@ -193,7 +198,7 @@ def remainder(a: Any, b: Any) -> Any:
     if pa.types.is_decimal(kind):
         kind = pa.float64()
     count = max(len(v) if isinstance(v, pa.Array) else 1 for v in (a, b))
-    columns = [v.cast(kind) for v in (a, _no_zero(b))]
+    columns = [_as(v, kind) for v in (a, _no_zero(b))]
     columns = [repeated(v, count) if isinstance(v, pa.Scalar) else v for v in columns]
     valid = pc.and_(columns[0].is_valid(), columns[1].is_valid()).to_numpy(zero_copy_only=False)
     left, right = (v.fill_null(1).to_numpy(zero_copy_only=False) for v in columns)
@@ -257,4 +262,4 @@ def cast(value: Any, kind: pa.DataType) -> Any:
         value = pc.trunc(value)
     if pa.types.is_timestamp(value.type) and pa.types.is_date(kind):
         return value.cast(kind, safe=False)
-    return value.cast(kind)
+    return _as(value, kind)

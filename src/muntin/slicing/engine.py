@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,22 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import TIME
 from muntin.slicing import intake, loops, output
-from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.ended import latest_ends
 from muntin.slicing.fields import CompiledField, FieldPartials, Values, frozen, make_field
+from muntin.slicing.holdings import Holdings
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
 from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.overflow import IntegerSums
+from muntin.slicing.pace import Pace, Survey
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.pooled import PooledField, crowded, pooled
-from muntin.slicing.positions import PositionSlices
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
-from muntin.slicing.store import AggregateStore
 from muntin.slicing.tables import RowTables
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
@@ -42,17 +40,7 @@ _FEW_QUERIES = 64
 _LOOK = 64  # records
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What the times of a batch are like."""
-
-    disordered: bool  # whether a time is less than the one before
-    low: int
-    high: int
-    late: bool  # whether a record is below the watermark
-
-
-class Engine:
+class Engine(Holdings):
     """The running state of an operator, in ticks and key numbers."""
 
     def __init__(
@@ -155,6 +143,12 @@ class Engine:
                     self.remove(name)
             self.waiting, self.types = waiting, types
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is such a query."""
+        return any(name == planned.name for planned in self.plan.queries) or any(
+            name == other for other, _, _ in self.waiting
+        )
+
     def remove(self, name: str) -> None:
         """Drop a query."""
         if any(name == other for other, _, _ in self.waiting):
@@ -231,12 +225,12 @@ class Engine:
     ) -> tuple[pa.Table, Places | None]:
         """Take in records; return rows, and the places of records that were dropped."""
         self.sums.expect(values)
-        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self._risky():
+        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self.risky():
             rows = self.process_one(survey.low, int(codes[0]), values, keys)
             if rows is not None:
                 return rows, None
 
-        if len(times) > _PART and self._in_parts(len(keys)) and not self._risky():
+        if len(times) > _PART and self._in_parts(len(keys)) and not self.risky():
             return self._process_parts(times, codes, keys, values)
 
         def take_in() -> tuple[pa.Table, Places | None]:
@@ -308,26 +302,32 @@ class Engine:
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
         """Run what a user's function or an overflow may break off; if so, all is as it was before."""
-        if not self._risky():
+        if not self.risky():
             return work()
+        return undone_if_broken([self], work)
+
+    def hold(self) -> Callable[[], None]:
+        """Return what makes all as it is now."""
         slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
         pools = [(partials.pool, partials.pool.used) for partials in pooled(self.slices.fields).values()]
-        try:
-            return work()
-        except BaseException:
+
+        def go_back() -> None:
             self.slices.go_back(slices)
             self.windows.go_back(windows)
             self.watermark, self.largest = counters
             for pool, used in pools:
                 pool.used = used
-            raise
 
-    def _risky(self) -> bool:
+        return go_back
+
+    def risky(self) -> bool:
         """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
         return self._may_raise() or self.sums.may_overflow()
 
     def _may_raise(self) -> bool:
-        """Tell whether a user's functions run."""
+        """Tell whether a user's functions run, or conditions on rows that not every row can be put to."""
+        if self.tables.may_raise():
+            return True
         if any(partials.may_raise for partials in self.slices.fields.values()):
             return True
         if any(slices.may_raise for slices in self.slices.positions.values()):
@@ -348,24 +348,47 @@ class Engine:
         tie: NDArray[np.generic] | None,
         survey: Survey,
     ) -> tuple[Emission, Places | None]:
-        low, high = survey.low, survey.high
-        stretch = Stretch(times, codes, keys, values, survey.disordered, low, high)
-        before = self.watermark
-        after = before if self.delay < 0 else max(before, high - self.delay)
+        before, marks = self.watermark, None
+        after = before if self.delay < 0 else max(before, survey.high - self.delay)
+        if survey.late:
+            marks = np.empty(len(times), np.int64)
+            loops.run("watermarks", times, before, self.delay, marks)
+        stretch = Stretch(times, codes, keys, values, survey.disordered, survey.low, survey.high)
+        return self._take_in(stretch, tie, Pace(marks, after, max(self.largest, survey.high)))
+
+    def process_paced(
+        self,
+        times: Places,
+        codes: Places,
+        keys: KeyTable,
+        values: dict[int, Values],
+        tie: NDArray[np.generic] | None,
+        survey: Survey,
+        pace: Pace,
+    ) -> tuple[pa.Table, Places | None]:
+        """Take in some of a batch's records, under a watermark that all of them move; like `process`.
+
+        Nothing is undone if it breaks off: who calls it for several engines holds them all.
+        """
+        stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
+        emission, dropped = self._take_in(stretch, tie, pace)
+        return self.tables.table(emission, keys), dropped
+
+    def _take_in(
+        self, stretch: Stretch, tie: NDArray[np.generic] | None, pace: Pace
+    ) -> tuple[Emission, Places | None]:
+        before, after, marks = self.watermark, pace.after, pace.marks
         emission = Emission()
-        dropped = None
-        if not survey.late:
-            self._absorb(stretch, tie, before, low < before)
-            self.largest, self.watermark = max(self.largest, high), after
-            self._emit(emission, before, after, before, low < before)
+        if marks is None:
+            self._absorb(stretch, tie, before, stretch.low < before)
+            self.largest, self.watermark = pace.largest, after
+            self._emit(emission, before, after, before, stretch.low < before)
             return emission, None
-        marks = np.empty(len(times), np.int64)
-        loops.run("watermarks", times, before, self.delay, marks)
         in_time, behind, dropped = self._classify(stretch, marks)
         on_time = stretch.take(in_time) if len(in_time) else None
         touching = on_time is not None and on_time.low < before
         self._absorb(on_time, tie if tie is None else tie[in_time], before, touching)
-        self.largest, self.watermark = max(self.largest, high), after
+        self.largest, self.watermark = pace.largest, after
         frozen = before
         for group in self._freezes(behind, marks):
             level = int(marks[group[0]])
@@ -550,46 +573,13 @@ class Engine:
             if codes[code] >= 0
         }
 
-    def _stores(self) -> list[Any]:
-        return [*self.slices.time_stores(), *(slices.store for slices in self._by_position())]
 
-    def _by_position(self) -> list[CountSlices | PositionSlices]:
-        return [*self.slices.counts.values(), *self.slices.positions.values()]
-
-    def slice_count(self) -> int:
-        """Return the number of live slices, those of each key counted."""
-        return sum(int(np.count_nonzero(live)) for _, live in self.live())
-
-    def live(self) -> list[tuple[AggregateStore, NDArray[np.bool_]]]:
-        """Return which cells of each store a window to come can hold."""
-        return self.slices.live(self.watermark, self.lateness)
-
-    def live_keys(self, keys: KeyTable) -> int:
-        """Return the number of keys that something is remembered of."""
-        if not keys.names or self._remembering():
-            return len(keys)
-        return len(self._distinct_keys(keys, [store.column("code")[live] for store, live in self.live()]))
-
-    @staticmethod
-    def _distinct_keys(keys: KeyTable, codes: list[Places]) -> Places:
-        """Return the numbers of keys that occur."""
-        occurs = np.zeros(len(keys), bool)
-        for some in codes:
-            occurs[some] = True
-        return occurs.nonzero()[0]
-
-    def _remembering(self) -> bool:
-        """Tell whether keys are remembered without slices, too."""
-        return bool(self._by_position() or self.windows.spans or self.windows.previous)
-
-    def records_kept(self) -> int:
-        """Return the number of records kept."""
-        kept = sum(slices.records for slices in self._by_position())
-        return kept + (len(self.slices.log) if self.slices.log is not None else 0)
-
-    def state_bytes(self) -> int:
-        """Return the bytes of live slices, and of records that are kept."""
-        total = sum(store.cell_bytes * int(np.count_nonzero(live)) for store, live in self.live())
-        total += sum(slices.nbytes for slices in self._by_position())
-        total += sum(partials.nbytes for partials in pooled(self.slices.fields).values())
-        return total + (self.slices.log.nbytes if self.slices.log is not None else 0)
+def undone_if_broken(engines: Iterable[Engine], work: Callable[[], Any]) -> Any:
+    """Do what changes engines; if it breaks off, all are as they were before."""
+    held = [engine.hold() for engine in engines]
+    try:
+        return work()
+    except BaseException:
+        for go_back in held:
+            go_back()
+        raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muntin.slicing.engine import Engine
@@ -49,6 +49,27 @@ def explain(engine: Engine, watermark: str, lateness: str, store: str) -> Explan
     return text
 
 
+def in_lanes(told: Sequence[Explanation], wheres: Sequence[str | None]) -> Explanation:
+    """Return what was decided for the queries under each condition, one after the other."""
+    if len(told) == 1:
+        return told[0]
+    lines = []
+    for text, where in zip(told, wheres, strict=True):
+        lines += [f"Records where {where}:" if where is not None else "All records:"]
+        lines += [f"  {line}" for line in text.splitlines()]
+    facts = {
+        "stream": told[0].as_dict()["stream"],
+        "queries": [query for text in told for query in text.as_dict()["queries"]],
+        "lanes": [
+            {"where": None if where is None else str(where), **text.as_dict()}
+            for text, where in zip(told, wheres, strict=True)
+        ],
+    }
+    whole = Explanation("\n".join(lines))
+    whole._facts = facts
+    return whole
+
+
 def _query(engine: Engine, planned: PlannedQuery) -> dict[str, Any]:
     return {
         "name": planned.name,
@@ -57,6 +78,11 @@ def _query(engine: Engine, planned: PlannedQuery) -> dict[str, Any]:
         "aggregates": {column: repr(a) for column, a in planned.query.aggregates.items()},
         "commutative": all(a.commutative for a in planned.query.aggregates.values()),
         "fields": [str(engine.plan.fields[n]) for n in sorted(planned.fields())],
+        **{
+            name: str(text)
+            for name in ("where", "having")
+            if (text := getattr(planned.query, name)) is not None
+        },
     }
 
 
@@ -146,7 +172,8 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     lines = [f"Stream: {order} (watermark {stream['watermark']}{late})", "Queries:"]
     for query in facts["queries"]:
         aggregates = ", ".join(f"{column}={a}" for column, a in query["aggregates"].items())
-        lines.append(f"  {query['name']}: {query['window']} ({query['context']}), {aggregates}")
+        conditions = "".join(f", {name} {query[name]}" for name in ("where", "having") if name in query)
+        lines.append(f"  {query['name']}: {query['window']} ({query['context']}), {aggregates}{conditions}")
     lines.append(f"Partials of a slice, after fusion: {', '.join(facts['fields'])}")
     lines.append("Decisions:")
     for name, made in facts["decisions"].items():

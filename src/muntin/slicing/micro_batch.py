@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
-from muntin.slicing.engine import Engine, Survey
+from muntin.slicing.engine import Engine
 from muntin.slicing.fields import Values
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.pace import Survey
 from muntin.slicing.rows import Emission
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import Panes

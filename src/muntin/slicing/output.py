@@ -20,6 +20,7 @@ from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 Places = NDArray[np.int64]
 _MANY = 4096  # rows
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
+MEASURES = ("measure_start", "measure_end")  # only there if some query has a measure
 CHANGES = arrow.texts(["insert", "update", "retract"])
 
 

@@ -15,6 +15,7 @@ from muntin.algebra.builtin import BuiltIn, _public_name
 from muntin.algebra.fusion import Field
 from muntin.algebra.sketches import Sketch
 from muntin.algebra.sums import Count
+from muntin.expressions import Expression, marked, unmarked
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError, decode, encode
@@ -41,6 +42,7 @@ def describe_query(query: Query) -> dict[str, Any]:
         "aggregates": [[column, _describe_aggregate(a)] for column, a in query.aggregates.items()],
         "name": query.name,
         **{flag: getattr(query, flag) for flag in _FLAGS},
+        **query.conditions(),
     }
 
 
@@ -54,6 +56,8 @@ def _describe_value(value: Any) -> Any:
         return {"window": _describe_window(value)}
     if isinstance(value, Aggregate):
         return {"aggregate": _describe_aggregate(value)}
+    if isinstance(value, Expression):
+        return {"expression": str(value)}
     if callable(value):
         return {"own": value.__qualname__}
     return {"value": encode(value)}
@@ -66,6 +70,8 @@ def _make_value(described: Mapping[str, Any]) -> Any:
         return decode(content)
     if sort == "own" or (sort == "aggregate" and "own" in content):
         raise _OwnError
+    if sort == "expression":
+        return Expression(content)
     return _make_window(content) if sort == "window" else _make_aggregate(content)
 
 
@@ -83,19 +89,20 @@ def _make_aggregate(described: Mapping[str, Any]) -> Aggregate:
     if "own" in described:
         raise _OwnError
     make = getattr(algebra, described["name"])
-    made: Aggregate = make(*described["columns"], **described["parameters"])
+    made: Aggregate = make(*map(unmarked, described["columns"]), **described["parameters"])
     return made
 
 
 def _describe_aggregate(aggregate: Aggregate) -> dict[str, Any]:
+    columns = [marked(name) for name in aggregate.columns]
     if isinstance(aggregate, Sketch):
         name, parameters = _public_name(type(aggregate)), aggregate.parameters()
-        return {"name": name, "columns": list(aggregate.columns), "parameters": parameters}
+        return {"name": name, "columns": columns, "parameters": parameters}
     if not isinstance(aggregate, BuiltIn):
-        own = [type(aggregate).__qualname__, list(aggregate.columns), repr(aggregate._parameters())]
+        own = [type(aggregate).__qualname__, columns, repr(aggregate._parameters())]
         return {"own": own}
     name = "count" if isinstance(aggregate, Count) else _public_name(type(aggregate))
-    return {"name": name, "columns": list(aggregate.columns), "parameters": aggregate.keywords()}
+    return {"name": name, "columns": columns, "parameters": aggregate.keywords()}
 
 
 def make_query(description: Mapping[str, Any]) -> Query | None:
@@ -106,7 +113,8 @@ def make_query(description: Mapping[str, Any]) -> Query | None:
     except _OwnError:
         return None
     flags = {flag: description[flag] for flag in _FLAGS}
-    return Query(window, aggregates, description["name"], **flags)
+    where, having = description.get("where"), description.get("having")
+    return Query(window, aggregates, description["name"], **flags, where=where, having=having)
 
 
 def match_queries(
@@ -141,7 +149,7 @@ def match_queries(
 
 def _same(query: Query, description: Mapping[str, Any]) -> bool:
     described = json.loads(json.dumps(describe_query(query)))
-    return all(described[part] == description[part] for part in described if part != "name")
+    return bool({**described, "name": None} == {**description, "name": None})
 
 
 # ---- fields and plans ----
@@ -153,7 +161,8 @@ def describe_plan(plan: Plan, partials: Mapping[int, FieldPartials]) -> dict[str
         "next": [plan._next_query, plan._next_field],
         "forms": {str(number): field.form for number, field in partials.items()},
         "fields": [
-            [n, f.field.part, list(f.field.columns), f.own is not None] for n, f in plan.fields.items()
+            [n, f.field.part, [marked(name) for name in f.field.columns], f.own is not None]
+            for n, f in plan.fields.items()
         ],
         "queries": [[q.number, q.name, q.origin, list(q.reads.items())] for q in plan.queries],
     }
@@ -176,7 +185,9 @@ def load_plan(plan: Plan, description: Mapping[str, Any], queries: Mapping[str, 
         if not isinstance(aggregate, BuiltIn)
     }
     for number, part, columns, is_own in description["fields"]:
-        plan.fields[number] = FieldPlan(Field(part, tuple(columns)), own[number] if is_own else None)
+        plan.fields[number] = FieldPlan(
+            Field(part, tuple(map(unmarked, columns))), own[number] if is_own else None
+        )
 
 
 # ---- count windows ----
@@ -243,8 +254,8 @@ def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
     for k, counts in enumerate(slices.counts.values()):
         for name, table in dump_counts(counts).items():
             tables[f"count {k} {name}"] = table
-    for k, marked in enumerate(slices.positions.values()):
-        for name, table in dump_positions(marked).items():
+    for k, positions in enumerate(slices.positions.values()):
+        for name, table in dump_positions(positions).items():
             tables[f"position {k} {name}"] = table
     if slices.log is not None:
         tables["log"] = dump_log(slices.log)

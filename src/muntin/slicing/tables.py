@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.algebra.extremes import by_name
-from muntin.slicing import intake, output
+from muntin.expressions import Expression
+from muntin.slicing import having, intake, output
 from muntin.slicing.few import FewWindows
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan
@@ -34,10 +35,18 @@ class RowTables:
         self._nothing: pa.Table | None = None  # the table without rows
         self._measures: dict[str, pa.DataType] = {}  # by column
         self._few: tuple[pa.Table, FewWindows] | None = None  # for rows like those of this table
+        self._may_raise: bool | None = None
 
     def forget(self) -> None:
         """Follow a change of the queries."""
         self._nothing = None
+        self._may_raise = None
+
+    def may_raise(self) -> bool:
+        """Tell whether a condition on rows may break off."""
+        if self._may_raise is None:
+            self._may_raise = any(having.may_raise(p.query, self.answer_types) for p in self.plan.queries)
+        return self._may_raise
 
     def drop_answers(self) -> None:
         """Forget output columns that no query has any more."""
@@ -61,6 +70,8 @@ class RowTables:
                         "give them different names."
                     )
                 found[column] = kind if kind is not None else found.get(column)
+        for name, query in queries:
+            having.check_types(name, query, types, found)
         self.answer_types = found
         self.note_measures(queries, types)
         self.forget()
@@ -85,6 +96,8 @@ class RowTables:
         kept = self._on_change(emission, order, answers) if emission.count and self._watched else None
         if kept is not None:
             table = table.filter(pa.array(kept))
+        if table.num_rows and self._conditions:
+            table = having.reported(table, self._conditions)
         self.windows.windows_emitted += table.num_rows
         return table
 
@@ -132,13 +145,15 @@ class RowTables:
             measure = self._measure_type()
             self._window_columns = output.WindowColumns(numbers, names, self.time_type, measure)
             self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
+            asked = {p.name: p.query.having for p in self.plan.queries}
+            self._conditions = {name: had for name, had in asked.items() if isinstance(had, Expression)}
             self._nothing = self._empty_table(keys)
         return self._nothing
 
     def few(self, store: AggregateStore, keys: KeyTable) -> FewWindows | None:
-        """Return what makes a few rows at a time; None if some are left out where nothing has changed."""
+        """Return what makes a few rows at a time; None if some are left out."""
         empty = self.empty(keys)
-        if self._watched:
+        if self._watched or self._conditions:
             return None
         if self._few is None or self._few[0] is not empty:
             self._few = (empty, FewWindows(self.plan, store, empty, keys))

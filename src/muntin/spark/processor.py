@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from muntin.expressions import unmarked
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError
 from muntin.slicing.parts import HEAD, Head, dump_parts, load_parts
@@ -140,10 +141,11 @@ def _check_setting(there: dict[str, Any], here: dict[str, Any]) -> None:
 
 def _check_types(there: pa.Schema, job: Job) -> None:
     for field in there:
-        now = job.types.get(field.name)
+        name = unmarked(field.name)
+        now = job.types.get(name)
         if now is not None and now != field.type:
             raise TypeError(
-                f"column {field.name!r} was {field.type} when the checkpoint was written, and is {now} now: "
+                f"column {name!r} was {field.type} when the checkpoint was written, and is {now} now: "
                 "cast it, or begin with a new checkpoint."
             )
 

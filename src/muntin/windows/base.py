@@ -145,11 +145,15 @@ class Query:
         read = [name for aggregate in self.aggregates.values() for name in aggregate.columns]
         return list(dict.fromkeys([*read, *(name for name, _ in self.window.inputs())]))
 
+    def conditions(self) -> dict[str, str]:
+        """Return where and having as texts, as far as they are given."""
+        given = {"where": self.where, "having": self.having}
+        return {name: str(text) for name, text in given.items() if text is not None}
+
     def __repr__(self) -> str:
         words = [f"{column}={aggregate!r}" for column, aggregate in self.aggregates.items()]
         words += [f"name={self.name!r}"] if self.name else []
         words += [f"{flag}=True" for flag in ("emit_empty", "emit_partial") if getattr(self, flag)]
         words += [f"emit={self.emit!r}"] if self.emit != "all" else []
-        conditions = {"where": self.where, "having": self.having}
-        words += [f"{name}={str(text)!r}" for name, text in conditions.items() if text is not None]
+        words += [f"{name}={text!r}" for name, text in self.conditions().items()]
         return f"{self.window!r}.agg({', '.join(words)})"

@@ -1,0 +1,113 @@
+"""HAVING: which rows of a query are reported, by a condition on the rows themselves.
+
+Nothing is remembered. A window that does not fulfil the condition is left out as long as it is new, and
+retracted if there may have been a row of it before: of each window, the last row holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from muntin.algebra.aggregate import TIME
+from muntin.expressions import Expression
+from muntin.slicing import arrow, output
+from muntin.slicing.edges import NEVER
+from muntin.slicing.rows import RETRACT
+from muntin.windows.base import Query
+
+Places = NDArray[np.int64]
+
+
+def check_names(name: str, query: Query, keys: list[str]) -> None:
+    """Refuse a condition on columns that the rows of a query do not have."""
+    having = query.having
+    if not isinstance(having, Expression):
+        return
+    bounds = ["window_start", "window_end", "window_id", *(output.MEASURES if query.window.measured else ())]
+    there = [*keys, *bounds, *query.aggregates]
+    for column in having.columns:
+        if column not in there:
+            raise ValueError(
+                f"query {name!r}: having reads {column!r}, but its rows have {', '.join(map(repr, there))}."
+            )
+
+
+def check_types(
+    name: str, query: Query, types: Mapping[str, pa.DataType], answers: Mapping[str, pa.DataType | None]
+) -> None:
+    """Refuse a condition that the rows of a query cannot be put to, as far as their types are known."""
+    having = query.having
+    if not isinstance(having, Expression) or not known(query, answers):
+        return
+    time = types[TIME]
+    kinds: dict[str, Any] = {"window_start": time, "window_end": time, "window_id": pa.int64()}
+    kinds |= dict.fromkeys(output.MEASURES, pa.float64())
+    kinds |= {column: answers[column] for column in query.aggregates}
+    empty = {column: pa.nulls(0, kinds.get(column) or types[column]) for column in having.columns}
+    check_truth(having, having.evaluate(empty or {"": pa.nulls(0)}).type, f"having of query {name!r}")
+
+
+def check_truth(condition: Expression, kind: pa.DataType, what: str) -> None:
+    """Refuse a condition that is neither true nor false."""
+    if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise TypeError(f"{what} is to be true or false, but {str(condition)!r} gives {kind}.")
+
+
+def known(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
+    """Tell whether the types of all answers of a query are known before there is one."""
+    return all(answers.get(column) is not None for column in query.aggregates)
+
+
+def may_raise(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
+    """Tell whether the condition of a query may break off over some rows."""
+    having = query.having
+    return isinstance(having, Expression) and (having.careful or not known(query, answers))
+
+
+def reported(table: pa.Table, conditions: Mapping[str, Expression]) -> pa.Table:
+    """Return the rows that conditions, by query, let out; others that may have been seen are retracted."""
+    queries, changes = (table[name].combine_chunks() for name in ("query", "change"))
+    labels = queries.dictionary.to_pylist()
+    query, change = (np.asarray(column.indices) for column in (queries, changes))
+    failed = np.zeros(table.num_rows, bool)
+    for name, condition in conditions.items():
+        rows = np.flatnonzero((query == labels.index(name)) & (change != RETRACT))
+        if len(rows):
+            holds = condition.evaluate(table.take(arrow.numbers(rows)))
+            failed[rows] = ~np.asarray(pc.equal(holds, True).fill_null(False))
+    if not failed.any():
+        return table
+    gone = failed & (np.asarray(table["revision"].combine_chunks()) > 0)
+    if gone.any():
+        table = _retracted(table, gone, change)
+    kept = pa.array(gone | ~failed)
+    return in_order(table.filter(kept)) if gone.any() else table.filter(kept)
+
+
+def _retracted(table: pa.Table, gone: NDArray[np.bool_], change: NDArray[Any]) -> pa.Table:
+    """Return rows of which some are retractions: without answers, and named so."""
+    at = pa.array(np.arange(len(gone)), mask=gone)
+    first = table.column_names.index("change")
+    for k in range(first + 1, table.num_columns):
+        table = table.set_column(k, table.schema.field(k).name, table.column(k).take(at))
+    column = output.coded(np.where(gone, RETRACT, change), output.CHANGES)
+    return table.set_column(first, "change", column)
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """Return rows with retractions first, then by end, start, query and number."""
+    if table.num_rows < 2:
+        return table
+    query, change = (table[name].combine_chunks().indices for name in ("query", "change"))
+    start, end = (
+        np.asarray(table[name].combine_chunks().cast(pa.int64())) for name in ("window_start", "window_end")
+    )
+    number = np.asarray(table["window_id"].combine_chunks().fill_null(NEVER))
+    order = np.lexsort((number, np.asarray(query), start, end, np.asarray(change) != RETRACT))
+    return table if (order[1:] > order[:-1]).all() else table.take(arrow.numbers(order))
