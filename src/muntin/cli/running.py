@@ -24,9 +24,11 @@ def run(files: Sequence[Path], engine: str, *, fresh: bool, as_lines: bool) -> i
     pipelines = [load(file) for file in files]
     sources = [_open(pipeline, engine) for pipeline in pipelines]
     _check_places(pipelines)
-    with interruption() as interrupted, _session(engine) as spark:
-        for pipeline, source in zip(pipelines, sources, strict=True):
-            _run_one(pipeline, source, engine, spark, interrupted, fresh=fresh, as_lines=as_lines)
+    with contextlib.ExitStack() as stack:
+        states = [stack.enter_context(_state(pipeline, engine, fresh=fresh)) for pipeline in pipelines]
+        interrupted, spark = stack.enter_context(interruption()), stack.enter_context(_session(engine))
+        for pipeline, source, state in zip(pipelines, sources, states, strict=True):
+            _run_one(pipeline, source, state, engine, spark, interrupted, as_lines=as_lines)
             if interrupted.is_set():
                 return INTERRUPTED
     return OK
@@ -83,20 +85,29 @@ def _session(engine: str) -> Iterator[Any]:
             yield spark
 
 
-def _run_one(
-    pipeline: Pipeline,
-    source: Source | None,
-    engine: str,
-    spark: Any,
-    interrupted: threading.Event,
-    *,
-    fresh: bool,
-    as_lines: bool,
-) -> None:
+@contextlib.contextmanager
+def _state(pipeline: Pipeline, engine: str, *, fresh: bool) -> Iterator[State]:
+    """The state of a pipeline, for this run alone."""
     try:
         state = State(pipeline, engine, fresh=fresh)
     except OSError as error:
         raise MistakeError(f"{error.filename} cannot be written: {error.strerror}.") from error
+    try:
+        yield state
+    finally:
+        state.close()
+
+
+def _run_one(
+    pipeline: Pipeline,
+    source: Source | None,
+    state: State,
+    engine: str,
+    spark: Any,
+    interrupted: threading.Event,
+    *,
+    as_lines: bool,
+) -> None:
     report = Report(pipeline.name, as_lines=as_lines)
     try:
         outlet = Outlet(pipeline, state, report)
@@ -115,7 +126,6 @@ def _run_one(
         raise (_without_room(pipeline, state, error) if full_disk(error) else error) from error
     finally:
         report.stop()
-        state.close()
 
 
 def _engine(engine: str, spark: Any, pipeline: Pipeline, source: Any, *others: Any) -> Any:

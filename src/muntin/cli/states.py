@@ -48,15 +48,21 @@ class State:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / _LOCK).open("w")
         try:
+            self._meta = self._taken(fresh=fresh)
+        except BaseException:
+            self.close()
+            raise
+
+    def _taken(self, *, fresh: bool) -> dict[str, Any] | None:
+        """Have the folder for this run alone; return what an earlier run has left there."""
+        try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise MistakeError(
-                f"another run of {pipeline.path} is at work: it holds {self.folder}."
-            ) from error
+        except BlockingIOError as error:
+            told = f"another run of {self._pipeline.path} is at work: it holds {self.folder}."
+            raise MistakeError(told) from error
         if fresh:
             self._clear()
-        self._meta = self._read_meta()
+        return self._read_meta()
 
     def _check_folder(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
