@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tests.conditions import COMPUTED
+
 NEVER = -math.inf  # the watermark, and the largest time seen, before there is any
 FOREVER = math.inf  # the watermark once the stream is finished
 
@@ -38,6 +40,8 @@ class Spec:
     ("within", length), ("delta", column, by) or ("when", column).
 
     `aggregates` maps the name of an output column to a function and the columns it reads: ("sum", "v").
+    `where` is one of `tests.conditions.WHERE`, `having` one of those for one of the aggregates; an expression
+    of `tests.conditions.COMPUTED` stands wherever a column does.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Spec:
     emit_empty: bool = False
     emit_partial: bool = False
     emit: str = "all"
+    where: str | None = None
+    having: tuple[str, str] | None = None  # the aggregate, and the condition
 
 
 class Record(NamedTuple):
@@ -64,6 +70,12 @@ class Record(NamedTuple):
     q: bool | None = None
     s: int | float | str | None = None
     m: int | float | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of an expression."""
+        if name not in COMPUTED:
+            raise AttributeError(name)
+        return COMPUTED[name](self)
 
 
 class Arrived(NamedTuple):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.conditions import WHERE, having
 from tests.oracle import answer, quantile
 from tests.oracle_grids import GRIDS, grid_windows, grid_windows_between
 from tests.oracle_windows import KINDS, identity_of, whole_measures
@@ -180,7 +181,7 @@ class Oracle:
     def _in_time(self, query: Query, arrived: Arrived) -> bool:
         """The rule of all windows but time grids (in order, the lateness is 0)."""
         t = arrived.record.t
-        return t > query.since and t >= arrived.watermark - self.lateness
+        return _passes(query, arrived) and t > query.since and t >= arrived.watermark - self.lateness
 
     def _windows_for(self, query: Query, arrived: Arrived) -> list[Bounds]:
         """The rule of time grids: the windows that a record counts for."""
@@ -191,6 +192,7 @@ class Oracle:
                 (start, end)
                 for start, end in grid_windows(query.spec, t)
                 if not broken and watermark < end + self.lateness and start > query.since
+                if _passes(query, arrived)
             ]
         return query.counted[arrived.seq]
 
@@ -256,8 +258,8 @@ class Oracle:
         rows = []
         for query in self.queries.values():
             before, after = self._views[query.spec.name], self._view(query)
-            rows += self._retractions(query, before, after)
-            rows += self._changes(query, before, after)
+            changed = [*self._retractions(query, before, after), *self._changes(query, before, after)]
+            rows += [seen for row in changed if (seen := _seen(query.spec, row)) is not None]
             self._views[query.spec.name] = after
         places = {name: place for place, name in enumerate(self.queries)}
         rows.sort(key=lambda row: row_order(row, places))
@@ -288,6 +290,23 @@ class Oracle:
         self._told[identity] += 1
         bounds = (window.start, window.end, window.id)
         return Row(key, name, *bounds, change, revision, values, window.records, window.measures)
+
+
+def _passes(query: Query, arrived: Arrived) -> bool:
+    """Whether a record reaches the windows of a query at all."""
+    return query.spec.where is None or WHERE[query.spec.where](arrived.record) is True
+
+
+def _seen(spec: Spec, row: Row) -> Row | None:
+    """The row as it is emitted: one that fails is left out if it is the first, and retracted else."""
+    if spec.having is None or row.change == "retract":
+        return row
+    column, text = spec.having
+    if having(column, spec.aggregates[column])[text](row) is True:
+        return row
+    if row.revision == 0:
+        return None
+    return row._replace(change="retract", values=dict.fromkeys(row.values), records=())
 
 
 def _values(spec: Spec, window: Window) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import muntin as mt
 from tests.aggregates import Affine, Listed, SumOfSquares, Union
+from tests.conditions import COMPUTED
 from tests.user_functions import DISCRETIZERS
 from tests.windows_oracle import COUNTS, GRIDS, NEVER, Record, Spec
 
@@ -98,8 +99,13 @@ class Workload:
 
 def bound(call: tuple[str, ...]) -> mt.Aggregate:
     """The aggregate of the library that a spec calls by name."""
-    name, *columns = call
+    name, *columns = (column_of(word) for word in call)
     return OWN[name](*columns) if name in OWN else getattr(mt, name)(*columns)
+
+
+def column_of(name: Any) -> Any:
+    """What a spec names, as the library takes it."""
+    return mt.expr(name) if name in COMPUTED else name
 
 
 def query_of(spec: Spec, seconds: bool = False) -> Any:
@@ -127,6 +133,8 @@ def query_of(spec: Spec, seconds: bool = False) -> Any:
         emit_empty=spec.emit_empty,
         emit_partial=spec.emit_partial,
         emit=spec.emit,
+        where=spec.where,
+        having=None if spec.having is None else spec.having[1],
         **aggregates,
     )
 
@@ -165,7 +173,7 @@ class Reaching(mt.ContextAwareWindow):
 
 def marked_window(spec: Spec) -> Any:
     """The library's window for a spec of one of the kinds that look at records."""
-    match spec.kind, spec.params:
+    match spec.kind, tuple(column_of(value) for value in spec.params):
         case "rolling_rows", (n,):
             return mt.rolling(rows=n)
         case "landmark_until", (when, until):

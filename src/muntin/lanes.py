@@ -196,11 +196,10 @@ class Intake:
             if len(part.times):
                 part.values = engine.read_values(columns, part.times)
                 part.tie = intake.tie_values(columns[tie], tie) if tie else None
-            if len(part.times):
                 part.codes = lane.keys.encode([columns[name] for name in lane.keys.names])
+                engine.sums.expect(part.values)
             elif lane.keys.types is None:
                 lane.keys.load([columns[name] for name in lane.keys.names])
-            engine.sums.expect(part.values)
         except BaseException:
             engine.put_back(waiting)
             raise

@@ -197,16 +197,14 @@ def remainder(a: Any, b: Any) -> Any:
     kind = _common_number([a.type, b.type])
     if pa.types.is_decimal(kind):
         kind = pa.float64()
-    count = max(len(v) if isinstance(v, pa.Array) else 1 for v in (a, b))
     columns = [_as(v, kind) for v in (a, _no_zero(b))]
-    columns = [repeated(v, count) if isinstance(v, pa.Scalar) else v for v in columns]
-    valid = pc.and_(columns[0].is_valid(), columns[1].is_valid()).to_numpy(zero_copy_only=False)
-    left, right = (v.fill_null(1).to_numpy(zero_copy_only=False) for v in columns)
-    left, right = (
-        np.where(right == -1, 0, left),
-        np.where(right == -1, 1, right) if kind == pa.int64() else right,
-    )
-    found = pa.array(np.fmod(left, right), kind, mask=~valid)
+    count = next((len(v) for v in columns if isinstance(v, pa.Array)), 1)
+    left, right = (repeated(v, count) if isinstance(v, pa.Scalar) else v for v in columns)
+    missing = np.asarray(pc.or_(left.is_null(), right.is_null()))
+    left, right = (np.asarray(v.fill_null(1)) for v in (left, right))
+    if kind == pa.int64():  # by -1 the quotient of the least integer would overflow
+        left, right = np.where(right == -1, 0, left), np.where(right == -1, 1, right)
+    found = pa.array(np.fmod(left, right), kind, mask=missing)
     return found if any(isinstance(v, pa.Array) for v in (a, b)) else found[0]
 
 

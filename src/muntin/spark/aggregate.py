@@ -153,7 +153,7 @@ def _plain(work: Callable[[Any], Any]) -> Any:
 
 def _selected(df: DataFrame, job: Job) -> DataFrame:
     """Return the columns that are read, and the bucket of each record."""
-    columns = [_column(name).alias(name) for name in {**job.types, **job.whole}]
+    columns = [_column(name).alias(name) for name in job.columns]
     bucket = sf.lit(0)
     if job.buckets > 1:
         bucket = sf.pmod(sf.hash(*(_column(name) for name in job.keys)), sf.lit(job.buckets))

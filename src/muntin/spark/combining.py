@@ -16,7 +16,7 @@ from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.slicing.panes import cut, dump_panes, load_panes
 from muntin.slicing.rows import FOREVER
 from muntin.spark.job import Job
-from muntin.spark.packing import from_blob, has_panes
+from muntin.spark.packing import columns_of, from_blob, has_panes
 
 
 class Outcome(NamedTuple):
@@ -52,7 +52,7 @@ class Bucket:
 
     def _process_records(self, table: pa.Table, watermark: int) -> Outcome:
         engine, job = self.engine, self.job
-        columns = {name: table[name].combine_chunks() for name in job.types}
+        columns = columns_of(table, job)
         times = intake.read_times(columns[job.time], job.time)
         survey = engine.survey(times)
         intake.check_range(survey.low, survey.high, job.time)
@@ -76,7 +76,7 @@ class Bucket:
 
     def _cut(self, fresh: MicroBatchEngine, table: pa.Table) -> pa.Table:
         keys = self.job.key_table()
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        columns = columns_of(table, self.job)
         return dump_panes(fresh, keys, cut(fresh, keys, columns, self.job.time))
 
 
@@ -89,10 +89,10 @@ class Combine:
 
     def __call__(self, packed: pa.Table) -> pa.Table:
         """Return the rows of a bucket."""
-        bucket = Bucket.new(self.job)
+        bucket = Bucket.new(self.job.lanes[packed["bucket"][0].as_py() // self.job.buckets])
         bucket.process(packed["blob"].to_pylist(), NEVER)
         rows = bucket.engine.advance(FOREVER, bucket.keys)
-        return rows.cast(self.schema)
+        return fitted(rows, self.schema)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,18 @@ def in_ticks(milliseconds: int, job: Job) -> int:
     return NEVER if milliseconds <= 0 else milliseconds * job.clock_ticks
 
 
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the columns of the output: null where only other queries have them.
+
+    Columns of queries that joined later may lie elsewhere.
+    """
+    for column in schema:
+        if column.name not in rows.column_names:
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))
+    return rows.select(schema.names).cast(schema)
+
+
 def row_blobs(rows: pa.Table, schema: pa.Schema, most: int = 1 << 18) -> list[pa.Table]:
     """Return rows in the types of the output, in tables of bounded size."""
-    rows = rows.select(schema.names).cast(schema)  # columns of queries that joined later may lie elsewhere
+    rows = fitted(rows, schema)
     return [rows.slice(begin, most) for begin in np.arange(0, rows.num_rows, most).tolist()]

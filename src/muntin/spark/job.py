@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from muntin.expressions import Expression, marked, sources
 from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import intake
+from muntin.slicing import arrow, intake
 from muntin.slicing.fields import ObjectField
+from muntin.slicing.having import check_truth
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.slicing.sketch_fields import SketchField
@@ -28,12 +33,50 @@ class Job:
     time: str
     keys: tuple[str, ...]
     tie: str | None
-    types: Mapping[str, pa.DataType]  # of all columns that are read
+    types: Mapping[str, pa.DataType]  # of all columns that are read, and of expressions over them
     lateness: int  # in ticks
     delay: int  # in ticks: how far the watermark is behind the largest time
     ahead: bool  # records are merged into panes before the shuffle
     buckets: int
     whole: Mapping[str, pa.DataType] = field(default_factory=dict)  # all columns, if late records are kept
+    where: Expression | None = None  # which records it takes; None: all, or each query says
+    wheres: tuple[str | None, ...] = (None,)  # of the jobs that it is one of
+
+    @property
+    def lanes(self) -> tuple[Job, ...]:
+        """The jobs for queries under one condition each; their buckets come one job after the other."""
+        by_where: dict[Any, dict[str, Query]] = {}
+        for name, query in self.queries.items():
+            by_where.setdefault(query.where, {})[name] = query
+        wheres = tuple(None if where is None else str(where) for where in by_where)
+        made = by_where.items()
+        return tuple(replace(self, queries=some, where=where, wheres=wheres) for where, some in made)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the DataFrame that workers need."""
+        return [name for name in {**self.types, **self.whole} if not isinstance(name, Expression)]
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns and expressions that engines need."""
+        inputs = [name for query in self.queries.values() for name in query.columns()]
+        return list(dict.fromkeys([self.time, *self.keys, *([self.tie] if self.tie else ()), *inputs]))
+
+    def taken(self, table: pa.Table) -> tuple[pa.Table, NDArray[np.bool_] | None]:
+        """Return what the engines of a job of one condition read, and which records they are; None: all.
+
+        Expressions stand under names that no column has.
+        """
+        chosen = None
+        if self.where is not None:
+            intake.read_times(arrow.named(table, self.time), self.time)  # refuses records without a time
+            chosen = np.asarray(self.where.evaluate(table).cast(pa.bool_()).fill_null(False))
+            table = table.filter(pa.array(chosen))
+        columns = {name: table[name] for name in self.whole}
+        for name in self.reads:
+            columns[marked(name)] = name.evaluate(table) if isinstance(name, Expression) else table[name]
+        return pa.table(columns), chosen
 
     @property
     def clock_ticks(self) -> int:
@@ -81,6 +124,7 @@ class Job:
             "tie": self.tie,
             "lateness": self.lateness,
             "buckets": self.buckets,
+            "where": None if self.wheres == (None,) else list(self.wheres),
             "types": {name: str(self.types[name]) for name in (*self.keys, self.time)},
         }
 
@@ -115,13 +159,29 @@ def make_job(
 ) -> Job:
     """Check the arguments as the embedded engine does; return the job."""
     operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
-    read = {name: type_of(name) for name in operator._input_names()}
+    read = _types(operator, type_of)
     intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
     lateness_ticks = operator._lateness.ticks(intake.clock_of(read[time]), "lateness")
     keys = tuple(operator._keys.names)
     job = Job(dict(operator._queries), time, keys, tie, read, lateness_ticks, 0, False, buckets)
     job.engine()  # refuses what no engine can compute
     return job
+
+
+def _types(operator: WindowOperator, type_of: Callable[[str], pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the types of all columns that are read, and of expressions over them."""
+    names = operator._input_names()
+    wheres = [lane.where for lane in operator._lanes if lane.where is not None]
+    types = {source: type_of(source) for name in (*names, *wheres) for source in sources(name)}
+
+    def computed(expression: Expression) -> pa.DataType:
+        empty = {source: pa.array([], types[source]) for source in expression.columns}
+        return expression.evaluate(empty or {"": pa.nulls(0)}).type
+
+    types |= {name: computed(name) for name in names if isinstance(name, Expression)}
+    for where in wheres:
+        check_truth(where, computed(where), "where")
+    return types
 
 
 _SAMPLES: list[tuple[Any, Any]] = [
@@ -143,8 +203,10 @@ def _answer_type(query: Query, column: str, function: Any, types: Mapping[str, p
     sample: dict[str, pa.Array] = {"": pa.array([0])}
     for name in function.columns:
         value = next((v for test, v in _SAMPLES if test(types[name])), None)
-        sample[name] = pa.array([value], types[name])
-    one = count_tumbling(1).agg(**{column: function})
+        sample[marked(name)] = pa.array([value], types[name])
+    twin = copy.copy(function)
+    twin.columns = tuple(marked(name) for name in function.columns)  # an expression, as if it were a column
+    one = count_tumbling(1).agg(**{column: twin})
     kind = aggregate(sample, one, time="").schema.field(column).type
     if pa.types.is_null(kind):
         raise TypeError(

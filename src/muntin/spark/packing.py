@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.expressions import marked
+from muntin.slicing import arrow
 from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.slicing.panes import cut, dump_panes
 from muntin.spark.job import Job
@@ -35,28 +37,43 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the batches of a partition."""
-        engine = self.job.engine() if self.job.ahead else None
-        silent = set(range(self.job.buckets)) if self.ticks else set()
+        lanes = [(job, job.engine() if job.ahead else None) for job in self.job.lanes]
+        silent = set(range(self.job.buckets * len(lanes))) if self.ticks else set()
         for table in _chunks(batches):
-            blobs = self._blobs(table, engine)
+            buckets = table[BUCKET].to_numpy()
+            table = as_typed(table.drop_columns([BUCKET]), self.job)
+            blobs: dict[int, bytes] = {}
+            for k, (job, engine) in enumerate(lanes):
+                some, chosen = job.taken(table)
+                if some.num_rows:
+                    places = (buckets if chosen is None else buckets[chosen]) + np.int32(k * job.buckets)
+                    blobs |= _blobs(job, some, places, engine)
             silent.difference_update(blobs)
             yield _packed(list(blobs), list(blobs.values()))
         if silent:
             yield _packed(sorted(silent), [None] * len(silent))
 
-    def _blobs(self, table: pa.Table, engine: MicroBatchEngine | None) -> dict[int, bytes]:
-        buckets = table[BUCKET].to_numpy()
-        table = as_typed(table.drop_columns([BUCKET]), self.job)
-        if engine is not None:
-            keys = self.job.key_table()
-            columns = {name: table[name].combine_chunks() for name in table.column_names}
-            panes = cut(engine, keys, columns, self.job.time)
-            if 2 * len(panes) <= table.num_rows:  # else they would be larger than the records
-                of_key = np.zeros(len(keys), np.int32)
-                if keys.names:
-                    of_key[keys.encode([columns[name] for name in keys.names])] = buckets
-                return _split(dump_panes(engine, keys, panes), of_key[panes.code], b"panes")
-        return _split(table, buckets, b"records")
+
+def _blobs(
+    job: Job, table: pa.Table, buckets: NDArray[np.int32], engine: MicroBatchEngine | None
+) -> dict[int, bytes]:
+    if engine is not None:
+        keys = job.key_table()
+        columns = columns_of(table, job)
+        panes = cut(engine, keys, columns, job.time)
+        if 2 * len(panes) <= table.num_rows:  # else they would be larger than the records
+            of_key = np.zeros(len(keys), np.int32)
+            if keys.names:
+                of_key[keys.encode([columns[name] for name in keys.names])] = buckets
+            else:
+                of_key[:] = buckets[0]
+            return _split(dump_panes(engine, keys, panes), of_key[panes.code], b"panes")
+    return _split(table, buckets, b"records")
+
+
+def columns_of(table: pa.Table, job: Job) -> dict[str, pa.Array]:
+    """Return what the engines of a job read, of a table that it has taken."""
+    return {name: arrow.named(table, marked(name)) for name in job.reads}
 
 
 def as_typed(table: pa.Table, job: Job) -> pa.Table:

@@ -29,6 +29,7 @@ class WindowProcessor(StatefulProcessor):
 
     def __init__(self, job: Job, schema: pa.Schema) -> None:
         self._job = job
+        self._lanes = job.lanes
         self._schema = schema
 
     def init(self, handle: Any) -> None:
@@ -57,20 +58,21 @@ class WindowProcessor(StatefulProcessor):
     # ---- a step ----
 
     def _step(self, number: int, blobs: list[bytes], milliseconds: int) -> Iterator[Any]:
-        watermark = in_ticks(milliseconds, self._job)
+        job = self._lanes[number // self._job.buckets]
+        watermark = in_ticks(milliseconds, job)
         head = self._head(number)
         if head is None:
-            bucket = Bucket.new(self._job)
+            bucket = Bucket.new(job)
         else:
-            same = len(head.staying(self._job.queries)) == len(head.queries) == len(self._job.queries)
+            same = len(head.staying(job.queries)) == len(head.queries) == len(job.queries)
             if same and not blobs and head.watermark >= watermark:
                 return
-            bucket = self._restore(number, head, watermark)
+            bucket = self._restore(job, number, head, watermark)
         watermark = max(watermark, bucket.engine.watermark)
         done = bucket.process(blobs, watermark)
         self._save(bucket, {} if head is None else head.digests)
         self._set_timer(bucket, milliseconds)
-        rows = among_windows(done.rows, done.late, self._job.whole) if self._job.whole else done.rows
+        rows = among_windows(done.rows, done.late, job.whole) if job.whole else done.rows
         yield _frame(rows, self._schema, _counters(bucket, done))
 
     def _set_timer(self, bucket: Bucket, milliseconds: int) -> None:
@@ -96,8 +98,7 @@ class WindowProcessor(StatefulProcessor):
         except SnapshotError as error:
             raise SnapshotError(_UNREADABLE.format(number, error)) from error
 
-    def _restore(self, number: int, head: Head, watermark: int) -> Bucket:
-        job = self._job
+    def _restore(self, job: Job, number: int, head: Head, watermark: int) -> Bucket:
         _check_setting(head.setting, job.setting())
         bucket = Bucket(job, job.engine(empty=True), job.key_table())
         _check_types(head.tables["types"].schema, job)
@@ -117,7 +118,7 @@ class WindowProcessor(StatefulProcessor):
 
     def _save(self, bucket: Bucket, digests: Mapping[str, str]) -> None:
         """Write what is not there yet, and remove what is gone."""
-        job = self._job
+        job = bucket.job
         parts = dump_parts(bucket.engine, bucket.keys, job.setting(), job.queries)
         now = Head(parts[HEAD]).digests
         for name in digests.keys() - now.keys():
@@ -132,9 +133,9 @@ _UNREADABLE = "the state of bucket {} in the checkpoint cannot be read, and is l
 
 def _check_setting(there: dict[str, Any], here: dict[str, Any]) -> None:
     for name, value in here.items():
-        if there[name] != value:
+        if there.get(name) != value:
             raise ValueError(
-                f"the checkpoint was written with {name}={there[name]!r}, and this job has {value!r}: "
+                f"the checkpoint was written with {name}={there.get(name)!r}, and this job has {value!r}: "
                 "give the same, or begin with a new checkpoint."
             )
 
