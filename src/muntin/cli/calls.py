@@ -24,7 +24,7 @@ def window_of(text: str) -> Any:
     >>> window_of("sliding('10s', every='1s')")
     sliding('10s', every='1s')
     >>> window_of("threshold_frame(temp, '>', 80)")
-    threshold_frame('temp', op='>', bound=80.0, min_records=1)
+    threshold_frame('temp', '>', 80)
     """
     return _called(text, "window", _WINDOWS)
 

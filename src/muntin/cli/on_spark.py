@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from muntin.cli.config import Pipeline
@@ -52,7 +53,8 @@ class SparkRun:
         from pyspark.errors import PySparkException
 
         try:
-            return self._batch() if self._pipeline.watermark is None else self._stream(interrupted)
+            run = self._batch if self._pipeline.watermark is None else self._stream
+            return run(interrupted)
         except PySparkException as error:
             raise self._users(error) from error
 
@@ -81,13 +83,20 @@ class SparkRun:
         except (ValueError, TypeError, KeyError) as error:
             raise MistakeError(f"{self._pipeline.path}: {one_line(error)}") from error
 
-    def _batch(self) -> bool:
+    def _batch(self, interrupted: threading.Event) -> bool:
         from muntin.cli.spark_source import as_frame
 
         assert self._source is not None
         df = as_frame(self._spark, self._source, streaming=False)
         out = self._windows(df)
-        rows = out.toArrow()
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(out.toArrow)
+            while not asked.done() and not interrupted.wait(_POLL):
+                pass
+            if not asked.done():
+                self._spark.sparkContext.cancelAllJobs()
+                return False
+            rows = asked.result()
         self._outlet.write(0, rows)
         self.counts.windows, self.counts.batches = rows.num_rows, len(self._source.batches)
         self.counts.records = df.count()

@@ -43,12 +43,17 @@ class Outlet:
         self._written += rows.num_rows
         self._parts.write(number, plain(rows))
 
-    def end(self) -> tuple[int, str | None]:
-        """Put the rows that stand into the sink; return how many, and where they are."""
+    def end(self, *, complete: bool) -> tuple[int, str | None]:
+        """Put the rows that stand into the sink; return how many, and where they are.
+
+        If that is not the end and there are none yet, what an earlier run has left there stays.
+        """
         sink = self._pipeline.sink
         if self._changes:
             return self._written, str(sink.path)
         rows = self._parts.read()
+        if rows is None and not complete:
+            return 0, None
         rows = rows if rows is not None else self._empty if self._empty is not None else pa.table({})
         if sink.rows == "folded":
             rows = fold(rows, self._pipeline.key, self._pipeline.named_queries())

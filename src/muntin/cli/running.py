@@ -28,8 +28,9 @@ def run(files: Sequence[Path], engine: str, *, fresh: bool, as_lines: bool) -> i
         states = [stack.enter_context(_state(pipeline, engine, fresh=fresh)) for pipeline in pipelines]
         interrupted, spark = stack.enter_context(interruption()), stack.enter_context(_session(engine))
         for pipeline, source, state in zip(pipelines, sources, states, strict=True):
-            _run_one(pipeline, source, state, engine, spark, interrupted, as_lines=as_lines)
             if interrupted.is_set():
+                return INTERRUPTED
+            if not _run_one(pipeline, source, state, engine, spark, interrupted, as_lines=as_lines):
                 return INTERRUPTED
     return OK
 
@@ -107,19 +108,21 @@ def _run_one(
     interrupted: threading.Event,
     *,
     as_lines: bool,
-) -> None:
+) -> bool:
+    """Run a pipeline; tell whether it came to its end."""
     report = Report(pipeline.name, as_lines=as_lines)
     try:
         outlet = Outlet(pipeline, state, report)
         source = state.source(source)
         run = _engine(engine, spark, pipeline, source, state, outlet, report)
-        ended = run.run(interrupted)
+        ended: bool = run.run(interrupted)
         report.stop()
-        rows, where = outlet.end()
+        rows, where = outlet.end(complete=ended)
         if ended:
             state.end()
         checkpoint = None if ended or pipeline.checkpoint is None else str(state.folder)
         report.end(run.counts, rows, where, interrupted=not ended, checkpoint=checkpoint)
+        return ended
     except OSError as error:
         raise _without_room(pipeline, state, error) from error
     except MistakeError as error:

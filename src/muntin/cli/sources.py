@@ -209,12 +209,14 @@ def _type(name: str) -> pa.DataType:
 
 
 def _plain(field: pa.Field, time: str | None) -> pa.Field:
-    """Return a column as both engines have it: times in microseconds, no dictionaries, no large texts."""
+    """Return a column as both engines have it: times in microseconds, no unsigned integers."""
     kind = field.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_large_string(kind):
         kind = pa.string()
+    if pa.types.is_unsigned_integer(kind):  # Spark has none
+        kind = pa.int64()
     if field.name == time and (pa.types.is_timestamp(kind) or pa.types.is_string(kind)):
         kind = TIME_TYPE  # what says no zone is taken as UTC, as everywhere in muntin
     elif pa.types.is_timestamp(kind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from muntin.slicing.parts import HEAD, Head, load_parts
 from muntin.slicing.rows import FOREVER
 from muntin.spark.aggregate import _plain, _spark_schema, _type_of
-from muntin.spark.combining import Bucket
+from muntin.spark.combining import Bucket, fitted
 from muntin.spark.job import Job, make_job
 from muntin.windows.base import Query
 
@@ -39,6 +39,7 @@ def open_windows(
     job = make_job(
         queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
     )
+    job = replace(job, buckets=buckets if job.keys else 1)
     schema = job.output_schema()
     reader = df.sparkSession.read.format("statestore").option("stateVarName", "parts")
     state = reader.load(os.fspath(checkpoint))
@@ -56,8 +57,8 @@ class Finish:
     def __call__(self, state: pa.Table) -> pa.Table:
         """Return the rows of a bucket."""
         parts = dict(zip(state["name"].to_pylist(), state["part"].to_pylist(), strict=True))
-        bucket = Bucket(self.job, self.job.engine(empty=True), self.job.key_table())
-        load_parts(Head(parts[HEAD]), parts.get, bucket.engine, bucket.keys, self.job.queries)
-        bucket.engine.types |= self.job.types
-        rows = bucket.engine.advance(FOREVER, bucket.keys)
-        return rows.select(self.schema.names).cast(self.schema)
+        job = self.job.lanes[state["bucket"][0].as_py() // self.job.buckets]
+        bucket = Bucket(job, job.engine(empty=True), job.key_table())
+        load_parts(Head(parts[HEAD]), parts.get, bucket.engine, bucket.keys, job.queries)
+        bucket.engine.types |= job.types
+        return fitted(bucket.engine.advance(FOREVER, bucket.keys), self.schema)
