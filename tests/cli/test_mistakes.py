@@ -144,6 +144,7 @@ def test_a_file_that_cannot_be_read(folder, tmp_path):
 def test_no_java(folder):
     done = muntin("run", "ticks.toml", cwd=folder, PATH="/nowhere", JAVA_HOME="")
     refused(done, "Spark needs Java 17 or newer, and there is none: install one", "--engine embedded")
+    assert not (folder / "out.csv.checkpoint").exists()
     checked = muntin("doctor", "--json", cwd=folder, PATH="/nowhere", JAVA_HOME="")
     assert checked.returncode == 2
     checks = {check["name"]: check for check in map(json.loads, checked.stdout.splitlines())}

@@ -122,10 +122,13 @@ def _open_replay(spec: Mapping[str, Any]) -> Source:
 
 
 def _files(spec: Mapping[str, Any]) -> list[str]:
-    """Return the files of a path: itself, those of a folder, or those that fit a pattern, by name."""
+    """Return the files of a path: itself, those of a folder, or those that fit a pattern, by name.
+
+    A run that goes on may be started elsewhere, and workers of Spark are elsewhere: names are whole.
+    """
     path, suffixes = Path(spec["path"]), _SUFFIXES[spec["format"]]
     if path.is_file():
-        return [str(path)]
+        return [str(path.absolute())]
     if path.is_dir():
         names = [p for p in path.iterdir() if p.is_file() and p.suffix.lower() in suffixes]
         found = sorted(str(p) for p in names if not p.name.startswith((".", "_")))
@@ -133,7 +136,7 @@ def _files(spec: Mapping[str, Any]) -> list[str]:
         found = sorted(p for p in glob.glob(str(path)) if Path(p).is_file())
     if not found:
         raise MistakeError(f"there is no {spec['format']} file at {path}: look at path in [source].")
-    return found
+    return [str(Path(name).absolute()) for name in found]
 
 
 def _unreadable(path: str, error: BaseException) -> str:

@@ -47,6 +47,7 @@ class State:
         self._check_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / _LOCK).open("w")
+        self._held = False
         try:
             self._meta = self._taken(fresh=fresh)
         except BaseException:
@@ -60,6 +61,7 @@ class State:
         except BlockingIOError as error:
             told = f"another run of {self._pipeline.path} is at work: it holds {self.folder}."
             raise MistakeError(told) from error
+        self._held = True
         if fresh:
             self._clear()
         return self._read_meta()
@@ -163,11 +165,12 @@ class State:
     def end(self) -> None:
         """Leave nothing: the run has come to its end, and the next one begins anew."""
         self._clear()
-        (self.folder / _LOCK).unlink()
-        self.folder.rmdir()
 
     def close(self) -> None:
-        """Let others have it."""
+        """Let others have it; where no run has begun, or one has ended, nothing is left."""
+        if self._held and not (self.folder / _META).exists():
+            (self.folder / _LOCK).unlink()
+            self.folder.rmdir()
         self._lock.close()
         if self._temporary is not None:
             self._temporary.cleanup()
