@@ -55,7 +55,12 @@ def over(window: Any, text: str, kind: str, *params: Any, **options: Any) -> Cas
     return Case(select, window.agg(n=mt.count(), s=mt.sum("w")), kind, params, calls, **options)
 
 
+def _policy(name: str, *given: Any) -> Any:
+    return getattr(mt.policies, name)(*given)
+
+
 def by_key(function: str) -> str:
+    """A window function whose windows are grouped by key."""
     return f"{function} GROUP BY k, window_start, window_end"
 
 
@@ -130,7 +135,8 @@ SPARK = [
     ),
     Case(
         "SELECT k, count(*) AS n FROM e GROUP BY k, window(t, '10 seconds', '10 seconds', '3 seconds')",
-        mt.sliding("10s", every="10s", offset="3s").agg(n=mt.count()), "sliding", (10, 10, 3), N, seconds=True,
+        mt.sliding("10s", every="10s", offset="3s").agg(n=mt.count()),
+        "sliding", (10, 10, 3), N, seconds=True,
     ),
     Case(
         "SELECT k, session_window.start, count(*) AS n FROM e GROUP BY k, session_window(t, '2 seconds')",
@@ -155,7 +161,9 @@ CQL = [
     over(mt.count_sliding(5, every=2), "e [RANGE 5 ROWS SLIDE 2 ROWS] GROUP BY k", "count_sliding", 5, 2),
     over(mt.last_n(3, every="5s"), "e [ROWS 3 SLIDE 5 SECONDS] GROUP BY k", "last_n", 3, 5, seconds=True),
     over(
-        mt.last_span("6s", every=2), "e [RANGE 6 SECONDS SLIDE 2 ROWS] GROUP BY k", "last_span", 6, 2, seconds=True
+        mt.last_span("6s", every=2),
+        "e [RANGE 6 SECONDS SLIDE 2 ROWS] GROUP BY k",
+        "last_span", 6, 2, seconds=True,
     ),
 ]  # fmt: skip
 OWN = [
@@ -172,7 +180,11 @@ OWN = [
     over(mt.last_n(3, every=5), by_key("LAST_N(e, t, 3, 5)"), "last_n", 3, 5),
     over(mt.last_span(6, every=2), by_key("LAST_SPAN(e, t, 6, 2)"), "last_span", 6, 2),
     over(mt.punctuation("p"), by_key("PUNCTUATION(e, t, p)"), "punctuation", "p", None),
-    over(mt.punctuation("p", end="q"), by_key("PUNCTUATION(e, t, when => p, end => q)"), "punctuation", "p", "q"),
+    over(
+        mt.punctuation("p", end="q"),
+        by_key("PUNCTUATION(e, t, when => p, end => q)"),
+        "punctuation", "p", "q",
+    ),
     over(mt.landmark("p"), by_key("LANDMARK(TABLE e, DESCRIPTOR(t), DESCRIPTOR(p))"), "landmark", "p"),
     over(mt.landmark("p", until="q"), by_key("LANDMARK(e, t, p, q)"), "landmark_until", "p", "q"),
     over(mt.landmark("p", length=7), by_key("LANDMARK(e, t, p, length => 7)"), "landmark_length", "p", 7),
@@ -182,13 +194,21 @@ OWN = [
         by_key("LANDMARK(e, t, p, until => q, every => 5)"),
         "landmark_until_every", "p", "q", 5,
     ),
-    over(mt.threshold_frame("w", ">", 1), by_key("THRESHOLD_FRAME(e, t, w > 1)"), "threshold_frame", "w", ">", 1, 1),
+    over(
+        mt.threshold_frame("w", ">", 1),
+        by_key("THRESHOLD_FRAME(e, t, w > 1)"),
+        "threshold_frame", "w", ">", 1, 1,
+    ),
     over(
         mt.threshold_frame("w", "<=", 2, min_records=2),
         by_key("THRESHOLD_FRAME(e, t, 2 >= w, 2)"),
         "threshold_frame", "w", "<=", 2, 2,
     ),
-    over(mt.threshold_frame("v", "!=", 1.5), by_key("THRESHOLD_FRAME(e, t, v <> 1.5)"), "threshold_frame", "v", "!=", 1.5, 1),
+    over(
+        mt.threshold_frame("v", "!=", 1.5),
+        by_key("THRESHOLD_FRAME(e, t, v <> 1.5)"),
+        "threshold_frame", "v", "!=", 1.5, 1,
+    ),
     over(mt.delta_frame("v", by=1.5), by_key("DELTA_FRAME(e, t, v, 1.5)"), "delta_frame", "v", 1.5),
     over(
         mt.aggregate_frame(mt.sum("w"), reaches=5),
@@ -214,7 +234,7 @@ OWN = [
     ),
     *(
         over(
-            mt.policy_window(getattr(mt.policies, trigger[0])(*trigger[1:]), getattr(mt.policies, evict[0])(*evict[1:])),
+            mt.policy_window(_policy(*trigger), _policy(*evict)),
             by_key(f"POLICY_WINDOW(e, t, {written})"),
             "policy_window", trigger, evict,
         )
@@ -228,8 +248,8 @@ OWN = [
 ]  # fmt: skip
 OVER = [
     Case(
-        "SELECT k, window_end, AVG(v) OVER (PARTITION BY k ORDER BY t ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS a "
-        "FROM e",
+        "SELECT k, window_end, "
+        "AVG(v) OVER (PARTITION BY k ORDER BY t ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS a FROM e",
         mt.rolling(rows=3).agg(a=mt.mean("v")), "rolling_rows", (3,), {"a": ("mean", "v")},
     ),
     Case(
@@ -305,7 +325,8 @@ AGGREGATES = [
     named(("mode", "w"), "MODE() WITHIN GROUP (ORDER BY w)", "MODE(w)", made=mt.mode("w")),
     named(("count_distinct", "v"), "COUNT(DISTINCT v)", "COUNT_DISTINCT(v)", made=mt.count_distinct("v")),
     named(
-        ("distinct", "v"), "APPROX_COUNT_DISTINCT(v)", "APPROX_DISTINCT(v)", made=mt.approx_count_distinct("v")
+        ("distinct", "v"), "APPROX_COUNT_DISTINCT(v)", "APPROX_DISTINCT(v)",
+        made=mt.approx_count_distinct("v"),
     ),
     named(
         ("middle", "v"), "APPROX_QUANTILE(v)", "PERCENTILE_APPROX(v, 0.5)", "APPROX_PERCENTILE(v, 0.5)",
@@ -342,13 +363,15 @@ EXPRESSIONS = [
     ),
     Case(
         "SELECT k, AVG(v) FILTER (WHERE w > 2) AS a, COUNT(*) FILTER (WHERE w > 2 AND v IS NOT NULL) AS n, "
-        "COUNT_IF(w > 2 AND v IS NOT NULL) AS m FROM e [RANGE 10] GROUP BY k",
+        "COUNT_IF(w > 2 AND NOT v IS NULL) AS m, COUNTIF(w > 2 AND v IS NOT NULL) AS o "
+        "FROM e [RANGE 10] GROUP BY k",
         mt.tumbling(10).agg(
             a=mt.mean(mt.expr("CASE WHEN w > 2 THEN v END")),
             n=mt.count(mt.expr("CASE WHEN w > 2 AND v IS NOT NULL THEN 1 END")),
             m=mt.count(mt.expr("CASE WHEN w > 2 AND NOT v IS NULL THEN 1 END")),
+            o=mt.count(mt.expr("CASE WHEN w > 2 AND v IS NOT NULL THEN 1 END")),
         ),
-        "tumbling", (10, 0), {"a": ("mean", "v"), "n": ("count", "v"), "m": ("count", "v")}, seen=_where_w,
+        "tumbling", (10, 0), {"a": ("mean", "v"), **dict.fromkeys("nmo", ("count", "v"))}, seen=_where_w,
     ),
     Case(
         "SELECT k, ARG_MAX(w, v) FILTER (WHERE w > 2) AS a FROM SESSION(e, t, 3) GROUP BY k, window_start",
@@ -364,9 +387,12 @@ EXPRESSIONS = [
         for text, window, kind, params, condition, grouped in [
             ("TUMBLE(e, t, 10)", mt.tumbling(10), "tumbling", (10, 0), "w > 1 AND v >= 0", ", window_start"),
             ("e AS x [ROWS 3]", mt.count_tumbling(3), "count_tumbling", (3,), "x.w > 1 and e.v >= 0", ""),
-            ("e", mt.session(2), "session", (2,), "w > 1 AND v >= 0 -- late", "\n, session_window(t, 2)"),
+            ("e", mt.session(2), "session", (2,), "w > 1 AND v >= 0 -- late\n", ", session_window(t, 2)"),
             ("ROLLING(e, t, 6) r", mt.rolling(6), "rolling", (6,), "r.w > 1 AND r.v >= 0", ", window_id"),
-            ("STATE_WINDOW(e, t, s)", mt.state_window("s"), "state_window", ("s",), "w > 1 AND v >= 0", ", window_id"),
+            (
+                "STATE_WINDOW(e, t, s)", mt.state_window("s"), "state_window", ("s",),
+                "w > 1 AND v >= 0", ", window_id",
+            ),
         ]
     ),
     *(
@@ -392,10 +418,47 @@ EXPRESSIONS = [
             ),
         ]
     ),
-    Case(
-        "SELECT k, SUM(w) AS s FROM PUNCTUATION(e, t, w > 3) GROUP BY k, window_id",
-        mt.punctuation(mt.expr("w > 3")).agg(s=mt.sum("w")), "punctuation", ("p", None), {"s": ("sum", "w")},
-        seen=lambda r: r._replace(p=r.w > 3),
+    *(
+        Case(
+            f"SELECT k, SUM(w) AS s FROM {text} GROUP BY k, window_id",
+            window.agg(s=mt.sum("w")), kind, params, {"s": ("sum", "w")}, seen=seen,
+        )
+        for text, window, kind, params, seen in [
+            (
+                "PUNCTUATION(e, t, w > 3)", mt.punctuation(mt.expr("w > 3")), "punctuation", ("p", None),
+                lambda r: r._replace(p=r.w > 3),
+            ),
+            (
+                "LANDMARK(e, t, w > 3, until => w < 2)",
+                mt.landmark(mt.expr("w > 3"), until=mt.expr("w < 2")), "landmark_until", ("p", "q"),
+                lambda r: r._replace(p=r.w > 3, q=r.w < 2),
+            ),
+            (
+                "THRESHOLD_FRAME(e, t, v * w > 3)", mt.threshold_frame(mt.expr("v * w"), ">", 3),
+                "threshold_frame", ("v", ">", 3, 1), _times,
+            ),
+            (
+                "DELTA_FRAME(e, t, v * w, 2)", mt.delta_frame(mt.expr("v * w"), 2),
+                "delta_frame", ("v", 2), _times,
+            ),
+            (
+                "AGGREGATE_FRAME(e, t, SUM(v * w) >= 6)", mt.aggregate_frame(mt.sum(mt.expr("v * w")), 6),
+                "aggregate_frame", (("sum", "v"), 6), _times,
+            ),
+            (
+                "STATE_WINDOW(e, t, w > 2)", mt.state_window(mt.expr("w > 2")), "state_window", ("s",),
+                lambda r: r._replace(s=r.w > 2),
+            ),
+            (
+                "ON_MEASURE(e, t, TUMBLE(m * 2, 10))", mt.on(mt.expr("m * 2"), mt.tumbling(10)),
+                "on", ("m", "tumbling", (10, 0)), lambda r: r._replace(m=r.m * 2),
+            ),
+            (
+                "POLICY_WINDOW(e, t, WHEN(w > 3), KEEP(3))",
+                mt.policy_window(mt.policies.when(mt.expr("w > 3")), mt.policies.keep(3)),
+                "policy_window", (("when", "p"), ("keep", 3)), lambda r: r._replace(p=r.w > 3),
+            ),
+        ]
     ),
 ]  # fmt: skip
 EMITTED = [
@@ -408,7 +471,8 @@ EMITTED = [
         mt.tumbling(3).agg(n=mt.count(), name="named", emit="on_change"), "tumbling", (3, 0), N,
     ),
     Case(
-        "EXPLAIN CREATE TEMPORARY VIEW v AS SELECT k, COUNT(*) AS n FROM e [RANGE 3] GROUP BY k EMIT EMPTY, ON CHANGE;",
+        "EXPLAIN CREATE TEMPORARY VIEW v AS "
+        "SELECT k, COUNT(*) AS n FROM e [RANGE 3] GROUP BY k EMIT EMPTY, ON CHANGE;",
         mt.tumbling(3).agg(n=mt.count(), name="v", emit_empty=True, emit="on_change"), "tumbling", (3, 0), N,
     ),
     Case(

@@ -334,4 +334,5 @@ def _called(source: Source, node: exp.Expr, core: exp.Anonymous, at: int, time: 
                 )
             distinct, argument = True, argument.expressions[0]
         arguments[index] = argument
-    return Called(source, core.name.upper(), at, arguments, distinct, order, within, only, time)
+    given = [argument for argument in arguments if argument is not None]  # none before ORDER BY
+    return Called(source, core.name.upper(), at, given, distinct, order, within, only, time)

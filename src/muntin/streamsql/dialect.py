@@ -91,7 +91,7 @@ class Unread(ParseError):
     """What sqlglot cannot read; it may try something else then."""
 
     def __init__(self, message: str, token: Token, ended: bool) -> None:
-        super().__init__(message)
+        super().__init__(message, [{"description": message}])
         self.at = token.end + 1 if ended else token.start
         wanted = message.removeprefix("Expecting ")
         if ended:
@@ -151,9 +151,7 @@ class StreamSql(Dialect):
         """Statements as we have them, of expressions as sqlglot reads them."""
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            "CAST": SqlglotParser.FUNCTION_PARSERS["CAST"]
-        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {"CAST": lambda self: self._cast()}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             "CASE": SqlglotParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
@@ -193,6 +191,25 @@ class StreamSql(Dialect):
             token = self._curr
             node = super()._parse_interval(require_interval, parse_function_unit)
             return node and node.update_positions(token)
+
+        def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+            """Read arguments, and miss none; sqlglot steps over gaps, and takes names for them."""
+            del alias
+            arguments: list[exp.Expr] = []
+            while arguments or not self._match(TokenType.R_PAREN, advance=False):
+                argument = self._parse_lambda()
+                if argument is None:
+                    self.raise_error("Expecting an argument")
+                arguments.append(argument)
+                if not self._match(TokenType.COMMA):
+                    break
+            return arguments
+
+        def _cast(self) -> exp.Expr:
+            node = self._parse_cast(strict=True)
+            if not self._match(TokenType.R_PAREN, advance=False):
+                self.raise_error("Expecting )")
+            return node
 
         # ---- tools ----
 
@@ -283,7 +300,7 @@ class StreamSql(Dialect):
             clauses.where = self._expression("the condition after WHERE") if self._take("WHERE") else None
             if self._curr and self._curr.token_type == TokenType.GROUP_BY:
                 self._advance()
-                clauses.group = self._listed(lambda: self._expression("a column after GROUP BY"))
+                clauses.group = self._listed(self._grouped)
             clauses.having = self._expression("the condition after HAVING") if self._take("HAVING") else None
             if self._take("EMIT"):
                 self._listed(lambda: self._emit(clauses))
@@ -310,6 +327,11 @@ class StreamSql(Dialect):
                 return Part(item.node, item.at, self._name("the name after AS"))
             named = self._is_name() and self._next.text.upper() in (",", "FROM")
             return Part(item.node, item.at, self._name("a name") if named else None)
+
+        def _grouped(self) -> Part:
+            if self._word() in ("ALL", "CUBE", "ROLLUP", "GROUPING"):
+                self._fail(f"GROUP BY {self._word()} is not supported: name keys and window columns.")
+            return self._expression("a column after GROUP BY")
 
         def _emit(self, clauses: Clauses) -> None:
             at = self._at()
@@ -399,6 +421,8 @@ class StreamSql(Dialect):
             time = self._wattr()
             if self._take("ROWS"):
                 span = self._amount("ROWS", rows=True)
+                if not span.rows:
+                    self._fail("ROWS counts records: write RANGE for a duration.", span.at)
             elif self._take("RANGE"):
                 span = self._amount("RANGE")
             else:
@@ -443,7 +467,8 @@ def _plain(token: Token) -> bool:
 
 # What the tokenizer steps over in one go; where none fits, a quote or a comment is left open.
 _STRETCH = re.compile(
-    r"""'(?:[^']|'')*' | "[^"]*" | `[^`]*` | --[^\n]* | /\*.*?\*/ | (?!/\*)[^'"`]""", re.DOTALL | re.VERBOSE
+    r"""'(?:[^']|'')*' | "[^"]*" | `[^`]*` | --[^\n]* | /\*.*?\*/ | {\#.*?\#} | (?!/\*|{\#)[^'"`]""",
+    re.DOTALL | re.VERBOSE,
 )
 
 
@@ -455,8 +480,10 @@ def parse(text: str) -> list[Clauses]:
         parsed = parser.parse(dialect.tokenize(text), text)
     except TokenError as error:
         raise SqlError(text, _left_open(text), "what begins here is never closed.") from error
-    except Unread as error:
-        raise SqlError(text, error.at, error.sentence) from error
+    except ParseError as error:
+        unread = error if isinstance(error, Unread) else error.__cause__  # sqlglot may have tried further
+        assert isinstance(unread, Unread)
+        raise SqlError(text, unread.at, unread.sentence) from error
     except RecursionError as error:
         raise SqlError(text, 0, "the statement is nested too deeply to be read.") from error
     found = [node.args["clauses"] for node in parsed if node is not None]

@@ -161,7 +161,16 @@ class Translation:
             )
         if _window_column(part.node) is not None:
             return None
-        return self.source.column(part.node, part.at, "a key")
+        key = self.source.column(part.node, part.at, "a key")
+        self._refuse_window_time(key, part.at)
+        return key
+
+    def _refuse_window_time(self, column: str, at: int) -> None:
+        """Refuse Flink's last moment of a window, which rows do not have."""
+        if column.lower() == "window_time":
+            raise self.fail(
+                at, "there is no window_time: the nearest is window_end, which lies just after it."
+            )
 
     # ---- what is selected ----
 
@@ -195,10 +204,7 @@ class Translation:
         name = self.source.column(node, at, "a column of SELECT")
         if name in self.keys:
             return (name,)
-        if name == "window_time":
-            raise self.fail(
-                at, "there is no window_time: the nearest is window_end, which lies just after it."
-            )
+        self._refuse_window_time(name, at)
         if self._is_over() and name == self.windowed.time:
             raise self.fail(at, f"rows have {name} as window_end: write window_end.")
         raise self.fail(
@@ -217,7 +223,7 @@ class Translation:
         if _is_spark(node):
             fields = " and ".join(f"{node.name.lower()}.{name}" for name in _SPARK_FIELDS)
             raise self.fail(at, f"{node.name} stands in GROUP BY: select {fields}.")
-        if called and not isinstance(node, exp.Anonymous):
+        if called:
             raise self.fail(
                 at,
                 f"{shown(node)} computes with an aggregate, which is not supported: "
@@ -338,7 +344,10 @@ def _translated(text: str) -> list[tuple[Clauses, Statement]]:
         raise TypeError(f"sql takes a text, not {text!r}.")
     found: list[tuple[Clauses, Statement]] = []
     for clauses in parse(text):
-        statement = Translation(text, clauses).statement()
+        try:
+            statement = Translation(text, clauses).statement()
+        except RecursionError as error:
+            raise SqlError(text, clauses.at, "the statement is nested too deeply to be read.") from error
         name = clauses.name
         if name is not None and any(other.query.name == name.text for _, other in found):
             raise SqlError(text, name.at, f"two queries are called {name.text}: rename one.")

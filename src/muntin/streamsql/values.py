@@ -28,6 +28,7 @@ _UNITS = {
 }
 # Where an expression by itself says that it is wrong: the place in the statement is told instead.
 _ITS_PLACE = re.compile(r" \(line \d+, column \d+ of the expression .*\)\.$", re.DOTALL)
+_ITS_TEXT = re.compile(r"^line \d+, column \d+ of the expression (.*?)(?: near .*)? is no valid SQL\.$")
 _CALENDAR = ("MONTH", "QUARTER", "YEAR")
 
 
@@ -53,7 +54,8 @@ class Source:
         try:
             return make(*arguments, **keywords)
         except (TypeError, ValueError) as error:
-            raise self.fail(at, _ITS_PLACE.sub(".", str(error))) from error
+            told = _ITS_TEXT.sub(r"the expression \1 is no valid SQL.", _ITS_PLACE.sub(".", str(error)))
+            raise self.fail(at, told) from error
 
     # ---- expressions ----
 

@@ -96,6 +96,19 @@ class Function:
 # ---- what each function makes ----
 
 
+def _sliding(given: Given, length: str) -> Window:
+    reach, every = given.duration(length), given.duration("slide")
+    _refuse_mixed(given.source, given.at, (length, reach), ("slide", every))
+    return given.make(made.sliding, reach, every=every, offset=given.offset())
+
+
+def _refuse_mixed(source: Source, at: int, *named: tuple[str, Any]) -> None:
+    """Refuse durations of which one has a unit and the other has none: no time column takes both."""
+    if len({isinstance(value, str) for _, value in named}) > 1:
+        (one, first), (other, second) = named
+        raise source.fail(at, f"{one} is {first} and {other} is {second}: give both a unit, or none.")
+
+
 def _count(given: Given) -> Window:
     if "every" in given:
         return given.make(made.count_sliding, given.number("n"), every=given.number("every"))
@@ -161,7 +174,7 @@ def _on_measure(given: Given) -> Window:
         )
     arguments = [_part_of(argument, part.at) for argument in node.expressions]
     inner = _bound(source, Name(name, part.at), arguments, FUNCTIONS[name], ())
-    return given.make(made.on, inner.column("time"), FUNCTIONS[name].make(inner))
+    return given.make(made.on, inner.scalar("time"), FUNCTIONS[name].make(inner))
 
 
 def _part_of(node: exp.Expr, at: int) -> Part:
@@ -182,7 +195,7 @@ def _policy(given: Given, name: str, known: dict[str, str]) -> Any:
     readers: dict[str, Callable[[exp.Expr, int, str], Any]] = {
         "n": source.number,
         "d": source.duration,
-        "c": source.column,
+        "c": source.scalar,
     }
     values = [
         readers[kind](value, place(value, part.at), f"the argument of {called}")
@@ -213,11 +226,7 @@ FUNCTIONS: dict[str, Function] = {
         2,
         lambda g: g.make(made.tumbling, g.duration("size"), offset=g.offset()),
     ),
-    "HOP": Function(
-        ("time", "slide", "size", "offset"),
-        3,
-        lambda g: g.make(made.sliding, g.duration("size"), every=g.duration("slide"), offset=g.offset()),
-    ),
+    "HOP": Function(("time", "slide", "size", "offset"), 3, lambda g: _sliding(g, "size")),
     "CUMULATE": Function(
         ("time", "step", "size"),
         3,
@@ -270,11 +279,7 @@ SPARK: dict[str, Function] = {
     "WINDOW": Function(
         ("time", "length", "slide", "offset"),
         2,
-        lambda g: (
-            g.make(made.sliding, g.duration("length"), g.duration("slide"), g.offset())
-            if "slide" in g
-            else g.make(made.tumbling, g.duration("length"))
-        ),
+        lambda g: _sliding(g, "length") if "slide" in g else g.make(made.tumbling, g.duration("length")),
     ),
     "SESSION_WINDOW": Function(("time", "gap"), 2, lambda g: g.make(made.session, g.duration("gap"))),
 }
@@ -346,6 +351,8 @@ def bracket_window(source: Source, brackets: Brackets) -> Windowed:
             (False, True): made.last_span,
             (False, False): made.sliding,
         }[span.rows, slide.rows]
+        if not span.rows and not slide.rows:
+            _refuse_mixed(source, brackets.at, ("RANGE", reach), ("SLIDE", every))
         window = source.call(brackets.at, maker, reach, every=every)
     keys = tuple(key.text for key in brackets.partition) or None
     return Windowed(window, None if brackets.time is None else brackets.time.text, keys)
