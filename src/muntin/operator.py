@@ -39,7 +39,10 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Metrics:
-    """What an operator has done, and what is live in it; as much again may wait to be let go."""
+    """What an operator has done, and what is live in it; as much again may wait to be let go.
+
+    Under several conditions (`where`), slices, keys and records are those of all of them together.
+    """
 
     records_in: int
     late_dropped: int

@@ -116,7 +116,7 @@ def test_tables_with_windows_of_every_kind(workload: Workload, partitions: int) 
     check_table(workload, partitions)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(with_conditions(mixed_workloads.mixed_tables()), st.integers(1, 4))
 def test_tables_with_conditions(workload: Workload, partitions: int) -> None:
     check_table(workload, partitions)
@@ -309,7 +309,7 @@ def streams_with_conditions(draw: st.DrawFn) -> Drawn:
     return dataclasses.replace(drawn, batches=[(specs, records) for _, records in drawn.batches])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(streams_with_conditions())
 def test_streams_with_conditions(drawn: Drawn) -> None:
     # Late records are dropped under each condition by itself: where there are several, that is not as it is

@@ -48,9 +48,9 @@ class Job:
         by_where: dict[Any, dict[str, Query]] = {}
         for name, query in self.queries.items():
             by_where.setdefault(query.where, {})[name] = query
-        wheres = tuple(None if where is None else str(where) for where in by_where)
-        made = by_where.items()
-        return tuple(replace(self, queries=some, where=where, wheres=wheres) for where, some in made)
+        order = sorted(by_where, key=lambda where: (where is not None, str(where)))  # whichever comes first
+        wheres = tuple(None if where is None else str(where) for where in order)
+        return tuple(replace(self, queries=by_where[w], where=w, wheres=wheres) for w in order)
 
     @property
     def columns(self) -> list[str]:

@@ -49,7 +49,9 @@ class Window:
 
         Only records for which `where` is true reach its windows; only windows for whose row `having` is true
         are reported. Both are SQL expressions (see `mt.expr`): `where` over the columns of records, `having`
-        over keys, window_start, window_end, window_id and the aggregates.
+        over keys, window_start, window_end, window_id and the aggregates. `having` comes last, after what
+        `emit_empty` adds and `emit="on_change"` leaves out. A window that fails it in a later revision is
+        retracted; one that fulfils it only then comes as an update.
 
         >>> import muntin as mt
         >>> mt.tumbling("1m").agg(total=mt.sum("v"), name="per_minute")
