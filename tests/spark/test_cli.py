@@ -91,7 +91,8 @@ class Nothing:
 def test_kafka_needs_its_connector(spark, tmp_path):
     """Say what to do where the connector is missing: it is in no package of Python."""
     (tmp_path / "cars.toml").write_text(
-        '[source]\nformat = "kafka"\noptions = { "kafka.bootstrap.servers" = "nowhere:9092", subscribe = "cars" }\n'
+        '[source]\nformat = "kafka"\n'
+        'options = { "kafka.bootstrap.servers" = "nowhere:9092", subscribe = "cars" }\n'
         '[source.types]\nts = "timestamp"\nspeed = "float64"\n[stream]\ntime = "ts"\nwatermark = "5s"\n'
         '[[query]]\nwindow = "tumbling(\'1m\')"\naggregates = { top = "max(speed)" }\n'
     )
