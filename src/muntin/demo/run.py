@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import shutil
-import signal
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 from rich.live import Live
 
+from muntin.cli.terminal import errors_into, interruption
 from muntin.demo.page import write_page
 from muntin.demo.streams import STREAMS, Stream
 from muntin.demo.tables import progress_table, show_results
@@ -84,7 +81,7 @@ def _demo(console: Console, seconds: float, out: Path) -> int:
     console.print(f"{queries} window queries over {len(STREAMS)} streams of football and factory sensors.")
     began = time.monotonic()
     try:
-        with _quiet(out / "demo.log"), console.status("Starting Spark"):
+        with (out / "demo.log").open("wb") as log, errors_into(log), console.status("Starting Spark"):
             spark = local_session("muntin demo")
     except JavaError as error:
         console.print(f"[red]{error}[/red]")
@@ -111,7 +108,7 @@ def run(
     spark.streams.addListener(progress)
     running: list[Running] = []
     try:
-        with tempfile.TemporaryDirectory() as state, _interruption() as interrupted:
+        with tempfile.TemporaryDirectory() as state, interruption() as interrupted:
             try:
                 for stream in streams:  # one by one: what runs is stopped even if the next does not start
                     one = _start(spark, stream, out / "demo", Path(state), seconds, played_in)
@@ -237,34 +234,3 @@ def _results(running: list[Running]) -> dict[str, pa.Table]:
             columns = [*one.stream.key, "window_start", "window_end", *query.aggregates]
             results[str(query.name)] = mine.select(columns).sort_by("window_end")
     return results
-
-
-@contextlib.contextmanager
-def _quiet(log: Path) -> Iterator[None]:
-    """Let what is started within, which is Java, write its errors into a file instead of the terminal."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
-
-
-@contextlib.contextmanager
-def _interruption() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into an event: queries are then stopped between two steps, not in one."""
-    interrupted = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(*_: Any) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

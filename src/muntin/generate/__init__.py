@@ -5,8 +5,13 @@ from __future__ import annotations
 from muntin.generate.arrival import Arrivals, Recording
 from muntin.generate.factory import Factory
 from muntin.generate.football import Football
+from muntin.generate.stocks import Stocks
 from muntin.generate.stored import Stored
 
-__all__ = ["GENERATORS", "Arrivals", "Factory", "Football", "Recording", "Stored"]
+__all__ = ["GENERATORS", "Arrivals", "Factory", "Football", "Recording", "Stocks", "Stored"]
 
-GENERATORS: dict[str, type[Football] | type[Factory]] = {"factory": Factory, "football": Football}
+GENERATORS: dict[str, type[Football] | type[Factory] | type[Stocks]] = {
+    "factory": Factory,
+    "football": Football,
+    "stocks": Stocks,
+}

@@ -1,0 +1,1 @@
+"""The command line: `muntin run`, `explain`, `generate`, `demo`, `bench`, `doctor`."""

@@ -1,0 +1,49 @@
+"""muntin bench: the benchmarks of a checkout."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from muntin.cli.mistakes import FAILED, OK, MistakeError, close_to
+
+_CHECKOUT = Path(__file__).parents[3]
+
+
+def bench(figures: list[str], *, listed: bool) -> int:
+    """Run benchmarks, all of them into docs/benchmarks.md; return the exit code."""
+    package = _package()
+    modules: dict[str, ModuleType] = {m.__name__.rpartition(".")[2]: m for m in package.MODULES}
+    if listed:
+        for name, module in modules.items():
+            print(f"{name:16} {(module.__doc__ or '').splitlines()[0]}")
+        return OK
+    for name in figures:
+        if name not in modules:
+            raise MistakeError(f"there is no benchmark {name!r}; {close_to(name, modules)}")
+    if not figures:
+        return int(package.main())
+    held = True
+    for name in figures:
+        section, kept = modules[name].run()
+        print(section)
+        held = held and kept
+    return OK if held else FAILED
+
+
+def _package() -> ModuleType:
+    """Return the module that runs all benchmarks: of the checkout that muntin is in, or of this folder."""
+    for root in (_CHECKOUT, Path.cwd()):
+        if (root / "benchmarks" / "comparisons.py").is_file():
+            sys.path.insert(0, str(root))
+            try:
+                return importlib.import_module("benchmarks.__main__")
+            except ImportError as error:
+                raise MistakeError(
+                    f"benchmarks need {error.name}: run pip install 'muntin[bench,sketches]' and try again."
+                ) from error
+    raise MistakeError(
+        "benchmarks are in muntin's repository, not in the package: clone it, and run muntin bench in it."
+    )

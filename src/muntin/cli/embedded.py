@@ -1,0 +1,118 @@
+"""A pipeline on the embedded engine: no Spark, no Java."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muntin.cli.config import Pipeline
+from muntin.cli.mistakes import MistakeError, one_line
+from muntin.cli.outlets import Outlet
+from muntin.cli.reports import Counts, Report
+from muntin.cli.sources import Source
+from muntin.cli.states import Reached, State
+from muntin.operator import WindowOperator
+from muntin.windows.durations import Clock, Duration
+
+_MILLISECOND = 1000  # in microseconds: Spark's watermarks are whole ones
+
+
+class EmbeddedRun:
+    """Reads batch after batch; what came of them, and how far that is, are kept together."""
+
+    def __init__(
+        self, pipeline: Pipeline, source: Source, state: State, outlet: Outlet, report: Report
+    ) -> None:
+        self._pipeline, self._source, self._state = pipeline, source, state
+        self._outlet, self._report = outlet, report
+        reached = state.reached()
+        self._done, self._largest = reached.batches, reached.largest
+        self._operator = self._make(reached)
+        late = self._operator.metrics.late_dropped
+        self.counts = Counts(reached.records, reached.windows, late, None, self._done, len(source.batches))
+        self._delay = self._delay_in_ticks()
+        self._rows: list[pa.Table] = []  # since the last checkpoint
+        outlet.begin(after=self._done)
+        if state.resumes:
+            report.resumed(self.counts)
+
+    def _make(self, reached: Reached) -> WindowOperator:
+        if reached.operator is not None:
+            return WindowOperator.restore(reached.operator)
+        p = self._pipeline
+        # The watermark moves with each batch, as on Spark: both count the same records.
+        return WindowOperator(
+            p.queries, time=p.time, key=list(p.key), watermark="manual", lateness=p.lateness, tie=p.tie
+        )
+
+    def _delay_in_ticks(self) -> int | None:
+        if self._pipeline.watermark is None:
+            return None
+        kind = self._source.schema.field(self._pipeline.time).type
+        clock = Clock(1000 if pa.types.is_timestamp(kind) else None)
+        return Duration.of(self._pipeline.watermark, "watermark", least=0).ticks(clock, "watermark")
+
+    def run(self, interrupted: threading.Event) -> bool:
+        """Process what is left; tell whether it came to its end."""
+        saved = time.monotonic()
+        while self._done < len(self._source.batches) and not interrupted.is_set():
+            self._step(self._source.read(self._done))
+            self._done += 1
+            self.counts.batches = self._done
+            self._report.step(self.counts)
+            if time.monotonic() - saved >= self._pipeline.every:
+                self._save()
+                saved = time.monotonic()
+        self._save()
+        if self._done < len(self._source.batches):
+            return False
+        rows = self._operator.finish()
+        self.counts.windows += rows.num_rows
+        self._outlet.write(self._done, rows)
+        return True
+
+    def _step(self, table: pa.Table) -> None:
+        try:
+            if self._delay is not None and self._largest is not None:
+                self._advance()
+            self._keep(self._operator.process(table))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise MistakeError(f"{self._pipeline.path}: {one_line(error)}") from error
+        self._operator.take_late()  # they are counted, and not kept
+        self.counts.records += table.num_rows
+        self.counts.late = self._operator.metrics.late_dropped
+        times = table[self._pipeline.time]
+        if table.num_rows:
+            newest = pc.max(times.cast(pa.int64())).as_py()
+            self._largest = newest if self._largest is None else max(newest, self._largest)
+
+    def _advance(self) -> None:
+        """Move the watermark to where Spark's is: the newest time of the batches before, less the delay."""
+        assert self._delay is not None
+        assert self._largest is not None
+        kind = self._source.schema.field(self._pipeline.time).type
+        watermark: Any = self._largest - self._delay
+        if pa.types.is_timestamp(kind):
+            watermark = (self._largest // _MILLISECOND * _MILLISECOND) - self._delay
+            if watermark <= 0:  # for Spark, there is none before 1970
+                return
+            watermark = pa.scalar(watermark, pa.int64()).cast(kind)
+        self._keep(self._operator.advance(watermark))
+        self.counts.watermark = str(watermark)
+
+    def _keep(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._rows.append(rows)
+            self.counts.windows += rows.num_rows
+
+    def _save(self) -> None:
+        """Write the rows, then the checkpoint: rows without one are removed by the next run."""
+        if self._rows:
+            self._outlet.write(self._done - 1, self._outlet.joined(self._rows))
+            self._rows = []
+        counts, blob = self.counts, self._operator.snapshot()
+        self._state.save(Reached(self._done, self._largest, counts.records, counts.windows, blob))

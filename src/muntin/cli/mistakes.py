@@ -1,0 +1,38 @@
+"""Mistakes: what a user can put right, in one sentence that says what, where and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+from collections.abc import Iterable
+
+OK, FAILED, MISTAKEN, INTERRUPTED = 0, 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
+
+
+class MistakeError(Exception):
+    """Something that a user can put right; its text is one sentence."""
+
+
+def close_to(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the nearest known name, or at all of them.
+
+    >>> close_to("sped", ["car", "speed"])
+    "did you mean 'speed'?"
+    >>> close_to("x", ["car", "speed"])
+    'there are car, speed.'
+    """
+    names = list(known)
+    folded = {other.lower(): other for other in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f"did you mean {folded[near[0]]!r}?" if near else f"there are {', '.join(names) or 'none'}."
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error says as one line; a KeyError says it in quotes that do not belong to it."""
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(said).split()) or type(error).__name__
+
+
+def full_disk(error: BaseException) -> bool:
+    """Tell whether there was no room left: Arrow and Java may only say so in words."""
+    return getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in str(error)

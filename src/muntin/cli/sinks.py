@@ -1,0 +1,138 @@
+"""Where rows go: files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from muntin.cli.mistakes import MistakeError
+
+_PART = re.compile(r"part-(\d{6})\.(parquet|csv|ndjson)")
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let a file be written beside its place, and put it there when it is whole and on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pending = path.with_name(f".{path.name}.pending")
+    try:
+        write(pending)
+        with pending.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(pending, path)
+    except BaseException:
+        pending.unlink(missing_ok=True)
+        raise
+
+
+def write_table(path: Path, table: pa.Table, kind: str) -> None:
+    """Write a table as parquet, csv or ndjson."""
+    write_whole(path, lambda pending: _WRITERS[kind](plain(table), pending))
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Return a table without dictionaries, so that rows of many calls go together."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path)
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    """Write text; lists and structs, for which CSV has no form, as JSON."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+            texts = [None if value is None else as_json(value) for value in table[field.name].to_pylist()]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+    csv.write_csv(table, path)
+
+
+def _write_ndjson(table: pa.Table, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for batch in table.to_batches(max_chunksize=4096):
+            file.writelines(as_json(row) + "\n" for row in batch.to_pylist())
+
+
+_WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "ndjson": _write_ndjson}
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON, with text for what JSON has no form for: times are in ISO 8601."""
+    return json.dumps(_finite(value), ensure_ascii=False, default=_text)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for the numbers that JSON cannot write."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list) else value
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+class Parts:
+    """The rows of a run in files by number, in a folder of their own."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder, self._kind = folder, kind
+
+    def check(self) -> None:
+        """Refuse a folder with files that no run has written."""
+        if self.folder.is_file():
+            raise MistakeError(
+                f"{self.folder} is a file, but all changes go into a folder: name another path."
+            )
+        others = [
+            p.name
+            for p in _listed(self.folder)
+            if not _PART.fullmatch(p.name.removeprefix(".").removesuffix(".pending"))
+        ]
+        if others:
+            raise MistakeError(
+                f"the folder {self.folder} holds {others[0]!r}, which is no part of a run: name another path."
+            )
+
+    def write(self, number: int, rows: pa.Table) -> None:
+        """Write the rows of a step, or of the same step again; a step without rows has no file."""
+        path = self.folder / f"part-{number:06}.{self._kind}"
+        if rows.num_rows:
+            write_table(path, rows, self._kind)
+        else:
+            path.unlink(missing_ok=True)
+
+    def remove_from(self, number: int) -> None:
+        """Remove what was written in this step and later."""
+        for path in _listed(self.folder):
+            found = _PART.fullmatch(path.name)
+            if found is None or int(found[1]) >= number:
+                path.unlink()
+
+    def read(self) -> pa.Table | None:
+        """Return all rows of Parquet files; None if there are none."""
+        tables = [pq.read_table(path) for path in sorted(_listed(self.folder)) if _PART.fullmatch(path.name)]
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+
+def _listed(folder: Path) -> Sequence[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []

@@ -1,0 +1,64 @@
+"""The windows that were open when a stream stopped: from its checkpoint, as if it had ended there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from muntin.slicing.parts import HEAD, Head, load_parts
+from muntin.slicing.rows import FOREVER
+from muntin.spark.aggregate import _plain, _spark_schema, _type_of
+from muntin.spark.combining import Bucket, fitted
+from muntin.spark.job import Job, make_job
+from muntin.windows.base import Query
+
+
+def open_windows(
+    df: DataFrame,
+    queries: Query | Sequence[Query],
+    checkpoint: str | os.PathLike[str],
+    *,
+    time: str,
+    buckets: int,
+    key: str | Sequence[str] | None = None,
+    lateness: Any = 0,
+    tie: str | None = None,
+) -> DataFrame:
+    """Return the rows that a stream would give if it ended where its query has stopped.
+
+    `df` is the streaming DataFrame that went into `window_aggregate`, and the other arguments are those that
+    it was given; `checkpoint` is the one of the query. The checkpoint is only read: started again, the query
+    goes on, and these rows then count for nothing.
+    """
+    job = make_job(
+        queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
+    )
+    job = replace(job, buckets=buckets if job.keys else 1)
+    schema = job.output_schema()
+    reader = df.sparkSession.read.format("statestore").option("stateVarName", "parts")
+    state = reader.load(os.fspath(checkpoint))
+    parts = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.part")
+    return parts.groupBy("bucket").applyInArrow(_plain(Finish(job, schema)), _spark_schema(df, job))
+
+
+@dataclass(frozen=True)
+class Finish:
+    """All windows of a bucket's state that are still open."""
+
+    job: Job
+    schema: pa.Schema
+
+    def __call__(self, state: pa.Table) -> pa.Table:
+        """Return the rows of a bucket."""
+        parts = dict(zip(state["name"].to_pylist(), state["part"].to_pylist(), strict=True))
+        job = self.job.lanes[state["bucket"][0].as_py() // self.job.buckets]
+        bucket = Bucket(job, job.engine(empty=True), job.key_table())
+        load_parts(Head(parts[HEAD]), parts.get, bucket.engine, bucket.keys, job.queries)
+        bucket.engine.types |= job.types
+        return fitted(bucket.engine.advance(FOREVER, bucket.keys), self.schema)

@@ -1,0 +1,130 @@
+"""The parts of the command line by themselves: lines of TOML, calls, folding, batches of files."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import muntin as mt
+from muntin.cli.calls import aggregate_of, window_of
+from muntin.cli.folding import fold
+from muntin.cli.mistakes import MistakeError
+from muntin.cli.sinks import Parts, write_whole
+from muntin.cli.sources import Source, open_source
+from muntin.cli.toml_lines import Lines
+
+TOML = '''# a comment = "x"
+title = """
+[not.a.table]
+also = "no key"
+"""
+[a]
+list = [
+  1,
+  2,
+]
+"quoted name" = 1
+b.c = 2
+[[query]]
+[query.aggregates]
+n = "count()"
+[[query]]  # the second
+sql = """SELECT 1
+FROM x"""
+[query.aggregates]
+n = "count()"
+'''
+
+
+def test_lines():
+    lines = Lines(TOML)
+    where = {("title",): 2, ("a", "list"): 7, ("a", "quoted name"): 11, ("a", "b", "c"): 12}
+    where |= {("query", 0, "aggregates", "n"): 15, ("query", 1): 16, ("query", 1, "aggregates", "n"): 20}
+    where |= {("also",): 1, ("query", 1, "aggregates", "m"): 19, ("query", 1, "name"): 16}
+    assert {path: lines.of(path) for path in where} == where
+    assert lines.first_of_text(("title",)) == 3
+    assert lines.first_of_text(("query", 1, "sql")) == 17
+
+
+def test_calls_mean_what_they_mean_in_python():
+    for text, meant in {
+        "on(way, tumbling(50))": mt.on("way", mt.tumbling(50)),
+        "aggregate_frame(sum(volume), reaches=1e6)": mt.aggregate_frame(mt.sum("volume"), reaches=1e6),
+        "calendar('month', tz='Europe/Berlin')": mt.calendar("month", tz="Europe/Berlin"),
+        "rolling(rows=3)": mt.rolling(rows=3),
+    }.items():
+        assert repr(window_of(text)) == repr(meant)
+    assert repr(aggregate_of("argmax(speed, car)")) == repr(mt.argmax("speed", "car"))
+    assert repr(aggregate_of("max('top speed')")) == repr(mt.max("top speed"))
+    assert repr(aggregate_of("sum(abs(v) + 1)")) == repr(mt.sum(mt.expr("ABS(v) + 1")))
+    for text in ("__import__('os')", "mean(speed).x", "open('x')", "mean(lambda: 1)", "7", "user_window(f)"):
+        with pytest.raises(MistakeError):
+            aggregate_of(text)
+
+
+def test_folding_keeps_the_last_word():
+    """Two sessions that a late record bridges are one in the end."""
+    query = mt.session(5).agg(n=mt.count(), name="visits")
+    op = mt.WindowOperator(query, time="t", key="k", watermark="manual", lateness=100)
+    batches = [{"t": [0, 8, 40], "k": ["a", "a", "a"]}, {"t": [4], "k": ["a"]}]
+    told = []
+    for batch in batches:
+        told += [op.process(batch), op.advance(30)]
+    told.append(op.finish())
+    rows = pa.concat_tables([table.cast(_plain(table.schema)) for table in told if table.num_columns])
+    assert "retract" in rows["change"].to_pylist()
+    folded = fold(rows, ["k"], {"visits": query})
+    assert folded.select(["window_start", "window_end", "n"]).to_pylist() == [
+        {"window_start": 0, "window_end": 13, "n": 3},
+        {"window_start": 40, "window_end": 45, "n": 1},
+    ]
+
+
+def _plain(schema):
+    return pa.schema([f.with_type(pa.string()) if pa.types.is_dictionary(f.type) else f for f in schema])
+
+
+@pytest.mark.parametrize("size", [1, 40, 100, 10**6])
+def test_text_is_cut_at_line_ends(tmp_path, size):
+    lines = [f"{k},{'x' * (k % 9)}" for k in range(50)]
+    (tmp_path / "a.csv").write_text("\n".join(["t,name", *lines[:30]]))  # without a line end at the end
+    (tmp_path / "b.csv").write_text("\n".join(["t,name", *lines[30:]]) + "\n")
+    source = open_source({"format": "csv", "path": str(tmp_path), "per_batch": size, "types": {}}, "t")
+    again = Source.from_description(source.described())
+    tables = [again.read(number) for number in range(len(source.batches))]
+    assert pa.concat_tables(tables)["t"].to_pylist() == list(range(50))
+    assert len(tables) > 1 or size == 10**6
+
+
+def test_row_groups_are_cut_into_batches(tmp_path):
+    pq.write_table(
+        pa.table({"t": range(1000), "v": pa.array(range(1000), pa.uint32())}),
+        tmp_path / "a.parquet",
+        row_group_size=100,
+    )
+    spec = {"format": "parquet", "path": str(tmp_path / "*.parquet"), "per_batch": 5000, "types": {}}
+    source = open_source(spec, "t").only(["v"])
+    assert 2 < len(source.batches) < 10
+    values = pa.concat_tables([source.read(number) for number in range(len(source.batches))])
+    assert values.schema == pa.schema([("v", pa.int64())])
+    assert values["v"].to_pylist() == list(range(1000))
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "out").write_text("before")
+
+    def fail(path):
+        path.write_text("half")
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        write_whole(tmp_path / "out", fail)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_text() == "before"
+
+
+def test_a_folder_with_files_of_others_is_refused(tmp_path):
+    (tmp_path / "part-000001.parquet").touch()
+    Parts(tmp_path, "parquet").check()
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(MistakeError, match=r"holds 'thesis\.txt', which is no part of a run"):
+        Parts(tmp_path, "parquet").check()

@@ -1,0 +1,205 @@
+"""Pipelines on the embedded engine: rows, sinks, and runs that end before their time."""
+
+import contextlib
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import muntin as mt
+from muntin.cli.config import load
+from muntin.cli.mistakes import MistakeError
+from muntin.cli.running import run
+from tests.cli.program import EXAMPLES, TICKS, command, muntin, recording, write_ticks
+
+SECONDS = 120
+
+
+@pytest.fixture
+def ticks(tmp_path):
+    write_ticks(tmp_path, SECONDS)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def want(tmp_path_factory):
+    """Return the file of a run that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write_ticks(folder, SECONDS)
+    assert run([folder / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+    return (folder / "out.csv").read_text()
+
+
+def test_rows_are_those_of_the_operator(ticks, want):
+    """Without a watermark every record counts; with one, those of batches under Spark's watermark do."""
+    text = TICKS.replace('watermark = "1s"\nlateness = "500ms"\n', "")
+    (ticks / "ticks.toml").write_text(text.replace('"csv"\npath = "out', '"parquet"\npath = "out'))
+    assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+    queries = load(ticks / "ticks.toml").queries
+    whole = mt.aggregate(recording(SECONDS), queries, time="ts", key="symbol")
+    got = pq.read_table(ticks / "out.csv")
+    assert got.column_names == [name for name in whole.column_names if name not in ("revision", "change")]
+    assert sorted(map(str, got.to_pylist())) == sorted(
+        str({name: row[name] for name in got.column_names}) for row in whole.to_pylist()
+    )
+    rows = list(csv.DictReader(want.splitlines()))
+    assert 0 < len(rows) < got.num_rows + 1
+    assert rows != [{k: "" if v is None else str(v) for k, v in row.items()} for row in got.to_pylist()]
+
+
+def test_late_records_are_counted(ticks, capsys):
+    assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+    *steps, end = map(json.loads, capsys.readouterr().out.splitlines())
+    steps = [step for step in steps if step.get("pipeline")]
+    assert [step["event"] for step in steps] == ["progress"] * len(steps)
+    assert len(steps) == end["batches"] == end["of"] > 10
+    assert end["event"] == "end"
+    assert end["records"] == recording(SECONDS).num_rows
+    assert 0 < end["late"] < 100
+    assert not (ticks / "out.csv.checkpoint").exists()
+
+
+def test_all_changes(ticks, want):
+    text = TICKS.replace('path = "out.csv"', 'path = "changes"\nrows = "changes"').replace(
+        '"csv"\npath = "ch', '"parquet"\npath = "ch'
+    )
+    (ticks / "ticks.toml").write_text(text)
+    for _ in range(2):  # the second replaces the rows of the first
+        assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+        tables = [pq.read_table(path) for path in sorted((ticks / "changes").iterdir())]
+        assert len(tables) > 5
+        rows = pa.concat_tables(tables)
+        assert {"insert", "update"} <= set(rows["change"].to_pylist())
+        assert (
+            len(want.splitlines()) - 1
+            == rows.num_rows - pc.sum(pc.not_equal(rows["change"], "insert")).as_py()
+        )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "ndjson"])
+def test_sources_of_other_formats_give_the_same_rows(ticks, want, kind):
+    table = recording(SECONDS)
+    folder = ticks / "in"
+    folder.mkdir()
+    size = 300
+    for number, begin in enumerate(range(0, table.num_rows, size)):
+        some, path = table.slice(begin, size), folder / f"{number:03}.{kind}"
+        if kind == "parquet":
+            pq.write_table(some, path)
+        else:
+            path.write_text(
+                "".join(json.dumps(row, default=datetime.isoformat) + "\n" for row in some.to_pylist())
+            )
+    text = TICKS.replace('watermark = "1s"\nlateness = "500ms"\n', "")  # where batches end does not matter
+    (ticks / "csv.toml").write_text(text)
+    (ticks / "other.toml").write_text(
+        text.replace('"csv"', f'"{kind}"', 1).replace("ticks.csv", "in").replace("out.csv", "other.csv")
+    )
+    assert run([ticks / "csv.toml", ticks / "other.toml"], "embedded", fresh=False, as_lines=True) == 0
+    assert (ticks / "other.csv").read_text() == (ticks / "out.csv").read_text()
+
+
+def test_killed_at_many_moments(ticks, want):
+    (ticks / "warmup.toml").write_text(TICKS.replace("out.csv", "warmup.csv"))
+    checkpoint = ticks / "out.csv.checkpoint" / "embedded.checkpoint"
+    script = [sys.executable, "-m", "tests.cli.killed", str(checkpoint), str(ticks / "warmup.toml")]
+    arguments = ["run", "--engine", "embedded", "--json", str(ticks / "ticks.toml")]
+    done = subprocess.run([*script, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    (kills,) = [int(line) for line in lines if line.isdigit()]
+    assert kills >= 3
+    assert sum('"event": "resumed"' in line for line in lines) >= kills
+    assert (ticks / "out.csv").read_text() == want
+
+
+@contextlib.contextmanager
+def started(folder):
+    """The program at work: its first checkpoint is written."""
+    program = command("run", "--engine", "embedded", "--json", "ticks.toml")
+    with subprocess.Popen(program, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert [json.loads(process.stdout.readline())["event"] for _ in range(2)] == ["progress"] * 2
+        yield process
+
+
+def test_control_c_writes_a_checkpoint_and_the_next_run_goes_on(ticks, want):
+    with started(ticks) as program:
+        program.send_signal(signal.SIGINT)
+        *_, last = map(json.loads, program.stdout.read().splitlines())
+        assert program.wait() == 130
+    assert last["event"] == "interrupted"
+    assert last["checkpoint"] == "out.csv.checkpoint"
+    assert last["batches"] < last["of"]
+    assert (ticks / "out.csv").exists()  # what there is
+    # what was interrupted holds to its engine and its pipeline
+    with pytest.raises(MistakeError, match=r"--engine embedded was interrupted, .* begin anew with --fresh"):
+        run([ticks / "ticks.toml"], "spark", fresh=False, as_lines=True)
+    (ticks / "ticks.toml").write_text(TICKS.replace("mean(price)", "max(price)"))
+    with pytest.raises(MistakeError, match=r"has changed since the run .* begin anew with --fresh"):
+        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+    (ticks / "ticks.toml").write_text(TICKS)
+    done = muntin("run", "--engine", "embedded", "ticks.toml", cwd=ticks)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"ticks: goes on after {last['batches']} batches.")
+    assert (ticks / "out.csv").read_text() == want
+
+
+def test_files_that_changed_and_damaged_checkpoints_are_refused(ticks, want):
+    with started(ticks) as program:
+        os.kill(program.pid, signal.SIGKILL)
+    checkpoint = ticks / "out.csv.checkpoint" / "embedded.checkpoint"
+    whole = checkpoint.read_bytes()
+    checkpoint.write_bytes(whole[:-9])
+    with pytest.raises(MistakeError, match=r"is damaged .* restore it from a copy"):
+        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+    checkpoint.write_bytes(whole)
+    records = (ticks / "ticks.csv").read_text()
+    (ticks / "ticks.csv").write_text(records + records.splitlines()[-1] + "\n")
+    with pytest.raises(MistakeError, match=r"ticks.csv has changed since the run was interrupted"):
+        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+    (ticks / "ticks.csv").write_text(records)
+    assert run([ticks / "ticks.toml"], "embedded", fresh=True, as_lines=True) == 0
+    assert (ticks / "out.csv").read_text() == want
+
+
+def test_one_run_at_a_time(ticks):
+    with started(ticks) as program:
+        os.kill(program.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(MistakeError, match=r"another run of .*ticks\.toml is at work"):
+                run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+        finally:
+            program.kill()
+
+
+def test_examples_on_the_console(tmp_path):
+    """The examples run, and explain themselves, from wherever they are."""
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        text = path.read_text()
+        text = text.replace('path = "data/', f'path = "{EXAMPLES}/data/')
+        (tmp_path / path.name).write_text(text[: text.index("[sink]")] + '[sink]\nformat = "console"\n')
+    files = sorted(tmp_path.glob("*.toml"))
+    assert len(files) >= 5
+    done = muntin("run", "--engine", "embedded", *(path.name for path in files), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for path in files:
+        assert f"{path.stem}: done: " in done.stdout
+    assert sorted(tmp_path.glob("*")) == files  # no checkpoint is left
+
+
+def test_explain_names_decisions(tmp_path):
+    explained = muntin("explain", EXAMPLES / "machines.toml", cwd=tmp_path)
+    assert explained.returncode == 0, explained.stderr
+    assert "surges: threshold_frame('mf01', '>', 14000, min_records=10)" in explained.stdout
+    assert "Decisions:" in explained.stdout
+    statement = "SELECT car, AVG(speed) AS avg FROM TUMBLE(cars, ts, '1 minute') GROUP BY car, window_start"
+    told = json.loads(muntin("explain", "--json", statement, cwd=tmp_path).stdout)
+    assert told["queries"][0]["aggregates"] == {"avg": "mean('speed')"}

@@ -1,0 +1,101 @@
+"""The program on Spark: the examples give the rows of the embedded engine, also when a run is killed."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+from pyarrow import csv, parquet
+from pyarrow import json as ndjson
+
+from muntin.cli.config import load
+from muntin.cli.mistakes import MistakeError
+from muntin.cli.on_spark import SparkRun
+from muntin.cli.running import run
+from tests.cli.program import EXAMPLES, command
+
+READERS = {".csv": csv.read_csv, ".parquet": parquet.read_table, ".ndjson": ndjson.read_json}
+NAMES = ["speed", "possession", "machines", "stocks", "ticks"]  # the first is killed
+
+
+def same(one, other):
+    """Tell whether values are equal, floats up to what the order of additions changes."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Return two copies of the examples, of which the first has run on the embedded engine."""
+    for name in ("embedded", "spark"):
+        shutil.copytree(EXAMPLES, tmp_path / name, ignore=shutil.ignore_patterns("out"))
+    files = sorted((tmp_path / "embedded").glob("*.toml"))
+    assert {file.stem for file in files} == set(NAMES)
+    assert run(files, "embedded", fresh=False, as_lines=True) == 0
+    return tmp_path / "embedded", tmp_path / "spark"
+
+
+def events(line):
+    return json.loads(line) if line.startswith("{") else {}
+
+
+def test_the_examples_on_both_engines(folders):
+    """Kill the first run with its JVM and workers after a micro-batch; the second goes on from there."""
+    embedded, spark = folders
+    program = command("run", "--json", *(spark / f"{name}.toml" for name in NAMES))
+    options = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.DEVNULL,
+        "text": True,
+        "start_new_session": True,
+    }
+    with subprocess.Popen(program, **options) as first:
+        steps = (events(line) for line in first.stdout)
+        assert any(step.get("event") == "progress" for step in steps)
+        os.killpg(first.pid, signal.SIGKILL)
+    assert (spark / "out" / "speed.csv.checkpoint" / "spark" / "commits" / "0").exists()
+    assert not (spark / "out" / "speed.csv").exists()
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told[0]["event"] == "resumed"
+    assert told[0]["pipeline"] == "speed"
+    assert [step["pipeline"] for step in told if step["event"] == "end"] == NAMES
+    for path in sorted((embedded / "out").iterdir()):
+        want, got = (READERS[path.suffix](folder / "out" / path.name) for folder in (embedded, spark))
+        assert got.schema == want.schema
+        assert got.num_rows == want.num_rows > 10, path.name
+        for name in want.column_names:
+            pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
+            assert not [pair for pair in pairs if not same(*pair)], (path.name, name)
+    assert sorted(p.name for p in (spark / "out").iterdir()) == sorted(
+        p.name for p in (embedded / "out").iterdir()
+    )
+
+
+class Nothing:
+    """Stands for what a run has no use for before its source is opened."""
+
+    resumes = False
+
+    def begin(self, after):
+        """Take note of nothing."""
+
+
+def test_kafka_needs_its_connector(spark, tmp_path):
+    """Say what to do where the connector is missing: it is in no package of Python."""
+    (tmp_path / "cars.toml").write_text(
+        '[source]\nformat = "kafka"\n'
+        'options = { "kafka.bootstrap.servers" = "nowhere:9092", subscribe = "cars" }\n'
+        '[source.types]\nts = "timestamp"\nspeed = "float64"\n[stream]\ntime = "ts"\nwatermark = "5s"\n'
+        '[[query]]\nwindow = "tumbling(\'1m\')"\naggregates = { top = "max(speed)" }\n'
+    )
+    pipeline = load(tmp_path / "cars.toml")
+    with pytest.raises(MistakeError, match="Kafka needs Spark's connector"):
+        SparkRun(spark, pipeline, None, Nothing(), Nothing(), None).run(None)
