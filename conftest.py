@@ -11,7 +11,10 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent
+# Tests run much of Spark just once: Java compiles quickly rather than well, also in programs that tests start.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _ON_SPARK = ROOT / "src" / "muntin" / "spark"  # doc tests there have the session as `spark`
+_BY_THEMSELVES = tuple(f"tests/spark/test_{name}.py" for name in ("cli", "faults", "workers"))
 
 
 def _in_doc_test(item: Any) -> bool:
@@ -19,14 +22,14 @@ def _in_doc_test(item: Any) -> bool:
 
 
 class _OneWorkerForSpark(LoadScopeScheduling):
-    """Tests one by one, but all that need Spark for one worker: each would start a JVM of its own.
+    """Tests one by one, but all that need a Spark session for one worker: each would start a JVM of its own.
 
     pytest-xdist's groups would do, but its 3.8 writes them where pytest 9.2 does not look.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         on_spark = nodeid.startswith(("tests/spark/", "src/muntin/spark/"))
-        return "spark" if on_spark and "test_workers.py" not in nodeid else nodeid
+        return "spark" if on_spark and not nodeid.startswith(_BY_THEMSELVES) else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
@@ -45,7 +48,8 @@ def spark() -> Iterator[object]:
     """A session on two cores."""
     from muntin.spark import local_session
 
-    os.environ["PYTHONPATH"] = str(ROOT)  # aggregates of the tests come by reference
+    # Workers run this code, and aggregates of the tests come by reference.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     with local_session("muntin tests", cores=2) as session:
         session.sparkContext.setLogLevel("OFF")  # tests let queries fail
         yield session
