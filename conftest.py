@@ -11,10 +11,12 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent
-# Tests run much of Spark just once: Java compiles quickly rather than well, also in programs that tests start.
+# Tests run much of Spark just once: Java compiles quickly rather than well, also in programs they start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _ON_SPARK = ROOT / "src" / "muntin" / "spark"  # doc tests there have the session as `spark`
-_BY_THEMSELVES = tuple(f"tests/spark/test_{name}.py" for name in ("cli", "faults", "workers"))
+_BY_THEMSELVES = tuple(
+    f"tests/spark/test_{name}" for name in ("cli.py::test_the_examples", "faults", "workers")
+)
 
 
 def _in_doc_test(item: Any) -> bool:
