@@ -154,7 +154,8 @@ class Intake:
             for lane in lanes:
                 chosen = None if lane.where is None else np.asarray(pc.fill_null(columns[lane.where], False))
                 parts.append(self._read(lane, chosen, times, column.type, types, held))
-            check_answers(part.engine for part in parts)
+            if any(part.waiting or part.lane.engine is None for part in parts):
+                check_answers(part.engine for part in parts)
             rows, dropped = self._take_in(parts, times)
         except BaseException:
             for part in parts:
@@ -307,13 +308,9 @@ def joined(tables: Sequence[pa.Table], queries: Sequence[tuple[str, Query]]) -> 
     whole = pa.concat_tables(recoded, promote_options="permissive").combine_chunks()
     answers = dict.fromkeys(column for _, query in queries for column in query.aggregates)
     keys = whole.column_names[: whole.column_names.index("query")]
-    fixed = [
-        name
-        for name in (*output.FIXED[:4], *output.MEASURES, *output.FIXED[4:])
-        if name in whole.schema.names
-    ]
-    there = [name for name in answers if name in whole.schema.names]  # not those of a query that waits
-    return having.in_order(whole.select([*keys, *fixed, *there]))
+    names = [*keys, *output.FIXED[:4], *output.MEASURES, *output.FIXED[4:], *answers]
+    there = set(whole.column_names)  # without those of a query that waits
+    return having.in_order(whole.select([name for name in names if name in there]))
 
 
 def _recoded(table: pa.Table, numbers: dict[str, int]) -> pa.Table:
