@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo java test test-long check bench bench-spark lock clean
+.PHONY: demo java test test-long check bench bench-spark docs lock clean
 
 demo: .venv/ready java  ## football and factory sensors through window queries on Spark: tables, and out/demo.html
 	$(RUN) -m muntin.demo
@@ -23,6 +23,10 @@ bench: .venv/ready  ## speed and latency, as tables and into docs/benchmarks.md;
 
 bench-spark: .venv/ready java  ## the pipeline against Spark's own windows, into docs/benchmarks-spark.md
 	$(RUN) -m benchmarks.spark
+
+docs: .venv/ready  ## the drawings, and the documentation as a site, into out/site
+	$(RUN) -m drawings
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 java:  ## a Java for Spark, from Debian's packages if there is none
 	@if [ -z "$$JAVA_HOME" ] && ! command -v java > /dev/null; then \

@@ -14,6 +14,7 @@ import pyarrow as pa
 from benchmarks import (
     aggregates,
     calls,
+    every_aggregate,
     frames,
     latency,
     own_aggregates,
@@ -24,7 +25,19 @@ from benchmarks import (
     windows,
 )
 
-MODULES = (speed, latency, windows, frames, peers, calls, techniques, splits, aggregates, own_aggregates)
+MODULES = (
+    speed,
+    latency,
+    windows,
+    frames,
+    peers,
+    calls,
+    techniques,
+    splits,
+    aggregates,
+    every_aggregate,
+    own_aggregates,
+)
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

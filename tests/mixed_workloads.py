@@ -48,9 +48,8 @@ def _records(draw: st.DrawFn, keys: tuple[str, ...], setting: Setting) -> Any:
     """A strategy for records that say how far the clock moves before them, and how far they lag behind it."""
     pool = draw(st.lists(KEYS[keys], min_size=1, max_size=4, unique=True))
     gaps = workloads.GAPS * 2 + [1000, 10**9] if setting.spells else workloads.GAPS
-    lags = st.sampled_from(draw(st.sampled_from(workloads.LAGS)))
-    record = window_kinds.records(st.sampled_from(pool), setting.tie)
-    return st.tuples(st.sampled_from(gaps), st.tuples(record, lags).map(lambda r: r[0]._replace(t=r[1])))
+    lags = draw(st.sampled_from(workloads.LAGS))
+    return window_kinds.records(pool, gaps, lags, setting.tie)
 
 
 def _with_measures(calls: list[Call], tie: bool) -> list[Call]:

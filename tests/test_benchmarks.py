@@ -13,6 +13,7 @@ from benchmarks import __main__ as benchmarks
 from benchmarks import (
     aggregates,
     calls,
+    every_aggregate,
     frames,
     own_aggregates,
     peers,
@@ -23,6 +24,7 @@ from benchmarks import (
 from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
+from muntin import algebra
 from muntin.kernels.modules import cache_directory
 
 
@@ -328,6 +330,29 @@ def test_other_medians_are_noticed(monkeypatch):
         aggregates.check(case, aggregates.stream(50_000, 5))
 
 
+@pytest.mark.parametrize("disordered", [False, True])
+@pytest.mark.parametrize("name", aggregates.EXTREMES)
+def test_extremes_of_many_lengths(monkeypatch, name, disordered):
+    monkeypatch.setattr(aggregates, "M4_LENGTHS", 20)
+    table = windows.stream(60_000, disordered=disordered)
+    assert aggregates.check_extremes(name, table, disordered=disordered) > 100
+    times, values = aggregates.in_canonical_order(table)
+    monkeypatch.setattr(aggregates, "in_canonical_order", lambda table: (times, values[::-1]))
+    with pytest.raises(AssertionError, match="where NumPy gives"):
+        aggregates.check_extremes(name, table, disordered=disordered)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_m4_is_timed(monkeypatch, held):
+    monkeypatch.setattr(aggregates, "M4_LENGTHS", 10)
+    monkeypatch.setattr(aggregates, "M4_LIMIT", math.inf if held else 0.0)
+    monkeypatch.setattr(aggregates, "ROUNDS", 1)
+    monkeypatch.setattr(windows, "RECORDS", 20_000)
+    section, all_held = aggregates.m4()
+    assert all_held == held
+    assert ("LOST" in section) == (not held)
+
+
 def test_sliding_medians_are_those_of_river_and_polars():
     values = aggregates.easily_filled(500, 50)
     assert len(values) == 550
@@ -336,3 +361,46 @@ def test_sliding_medians_are_those_of_river_and_polars():
     aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 20), "Polars")
     with pytest.raises(AssertionError, match="River"):
         aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 21), "River")
+
+
+# ---- every aggregate ----
+
+
+@pytest.fixture
+def _small(monkeypatch):
+    monkeypatch.setattr(every_aggregate, "BATCH", 3_000)
+    monkeypatch.setattr(every_aggregate, "LENGTHS", [1_000, 1_500])
+    monkeypatch.setattr(every_aggregate, "SAMPLE", 1)
+
+
+def test_no_aggregate_is_left_out():
+    no_aggregates = {"Aggregate", "LawViolation", "bloom_contains", "check_aggregate", "count_min_estimate"}
+    timed = {name.split()[0] for name in every_aggregate.AGGREGATES}
+    assert timed == set(algebra.__all__) & set(mt.__all__) - no_aggregates
+    assert "sum without inverse" in every_aggregate.AGGREGATES
+
+
+@pytest.mark.usefixtures("_small")
+def test_every_aggregate_is_timed_and_drawn(monkeypatch, tmp_path):
+    monkeypatch.setattr(every_aggregate, "RECORDS", 9_000)
+    monkeypatch.setattr(every_aggregate, "ROUNDS", 1)
+    monkeypatch.setattr(every_aggregate, "FIGURES", tmp_path / "figures")
+    section, held = every_aggregate.run()
+    assert held
+    assert section.count("|\n") == 2 + len(every_aggregate.AGGREGATES)
+    assert every_aggregate.NOTE in section
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == [every_aggregate.FIGURE]
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("name", every_aggregate.AGGREGATES)
+def test_a_wrong_answer_of_any_aggregate_is_noticed(monkeypatch, name):
+    table, right = every_aggregate.stream(9_000), every_aggregate.run_one
+    kept = table.filter(pa.array(np.arange(9_000) != 4_000))  # or else counts were right
+    same = {"v": 17.0, "factor": 1.0, "id": -1, "text": "x"}
+    wrong = pa.table({"ts": kept["ts"], **{column: [value] * 8_999 for column, value in same.items()}})
+    monkeypatch.setattr(every_aggregate, "run_one", lambda name, kind, _: right(name, kind, wrong))
+    with pytest.raises(AssertionError, match=r"time windows: .* does not fit records"):
+        every_aggregate.check(name, "time windows", table)
+    with pytest.raises(AssertionError, match="count windows: "):
+        every_aggregate.check(name, "count windows", table)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import muntin as mt
 from muntin.demo import charts
-from muntin.demo.page import write_page
+from muntin.demo.page import m4_lines, write_page
 from muntin.demo.run import main
 from muntin.demo.streams import STREAMS
 from muntin.demo.tables import progress_table, show_results
@@ -64,7 +64,7 @@ def test_the_page_stands_alone_and_has_a_picture_for_each_family(results, tmp_pa
     page = write_page(tmp_path / "demo.html", results, batches).read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     pictures = [ElementTree.fromstring(text) for text in re.findall(r"<svg.*?</svg>", page, re.S)]
-    assert len(pictures) == 10
+    assert len(pictures) == 12
     for picture in pictures:
         width, height = map(float, picture.get("viewBox").split()[2:])
         marks = [element for element in picture if element.tag.endswith(("rect", "polyline"))]
@@ -76,9 +76,25 @@ def test_the_page_stands_alone_and_has_a_picture_for_each_family(results, tmp_pa
                 assert 0 <= y <= height
 
 
+def test_the_line_of_m4_has_records_for_points_and_reaches_as_far_as_all_of_them(results):
+    machines = next(stream for stream in STREAMS if stream.name == "machines")
+    table = Arrivals(GENERATORS[machines.source](seconds=30, **machines.options)).table()
+    seconds = table["ts"].cast(pa.int64()).to_numpy() / 1e6
+    names, values = table["machine"].to_pylist(), table["mf02"].to_pylist()
+    lines = m4_lines(results)
+    assert sorted(lines) == sorted(set(names))
+    for name, points in lines.items():
+        mine = [(t - seconds.min(), v) for n, t, v in zip(names, seconds, values, strict=True) if n == name]
+        at = {round(t, 4): v for t, v in mine}
+        assert 60 < len(points) <= 4 * 61 < len(mine)
+        assert all(at[round(t, 4)] == v for t, v in points)
+        assert points == sorted(points)
+        assert [f(v for _, v in points) for f in (min, max)] == [f(v for _, v in mine) for f in (min, max)]
+
+
 def test_a_page_of_nothing(tmp_path):
     page = write_page(tmp_path / "demo.html", {}, []).read_text()
-    assert page.count("no windows yet") == 7
+    assert page.count("no windows yet") == 9
 
 
 def test_results_are_printed(results):

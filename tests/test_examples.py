@@ -1,11 +1,21 @@
 """The examples do what they say."""
 
 import importlib.util
+import runpy
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+PRINTED = Path(__file__).parent / "examples"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_prints_what_it_did_before(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # one of them draws a picture
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out == (PRINTED / f"{path.stem}.txt").read_text()
 
 
 def load(name):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import muntin as mt
+from muntin.techniques import Cutty, Slicing, Stream, UnsupportedWorkload
 from tests.conditions import FLAGS, NUMBERS, WHERE, having
 from tests.mixed_workloads import mixed, mixed_tables
 from tests.test_operator import check, check_rows, told
@@ -364,3 +365,44 @@ def test_a_first_batch_that_is_refused_fixes_nothing():
     with pytest.raises(TypeError, match="needs numbers"):
         op.process({"ts": [1], "v": ["x"], "k": [1]})
     assert rows(op.process({"ts": [1, 12], "v": [1.5, 2.0], "k": ["a", "a"]}), "k", "s") == [("a", 1.5)]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        mt.aggregate_frame(mt.sum(mt.expr("v * 2")), reaches=5),
+        mt.policy_window(mt.policies.when(mt.expr("v > 1")), mt.policies.delta(mt.expr("v * 2"), 3)),
+        mt.on(mt.expr("v * 10"), mt.tumbling(25)),
+        mt.landmark(mt.expr("v = 1"), until=mt.expr("v % 4 = 3")),
+        mt.state_window(mt.expr("CASE WHEN v > 3 THEN 'high' ELSE 'low' END")),
+    ],
+    ids=lambda window: window.kind,
+)
+def test_expressions_in_windows_outlive_a_restart(window):
+    op = mt.WindowOperator(window.agg(n=mt.count()), time="ts")
+    got, want = [], []
+    for t in range(8):
+        got += op.process({"ts": [t], "v": [t]}).to_pylist()
+        op = mt.WindowOperator.restore(op.snapshot())
+    plain = mt.WindowOperator(window.agg(n=mt.count()), time="ts")
+    want += plain.process({"ts": range(8), "v": range(8)}).to_pylist()
+    assert got + op.finish().to_pylist() == want + plain.finish().to_pylist()
+    assert len(got) > 0
+
+
+def test_techniques_know_expressions_and_no_conditions():
+    stream = Stream({"ts": [0, 4, 7, 12], "v": [1.0, 2.0, 4.0, 8.0]})
+    (row, _) = Slicing().run(mt.tumbling(10).agg(s=mt.sum(mt.expr("v * 2"))), stream)
+    assert row.values == {"s": 14.0}
+    (row, _) = Cutty().run(mt.tumbling(10).agg(s=mt.sum(mt.expr("v * 2"))), stream)
+    assert row.values == {"s": 14.0}
+    with pytest.raises(UnsupportedWorkload, match="techniques know neither where nor having"):
+        Cutty().run(mt.tumbling(10).agg(s=mt.sum("v"), where="v > 0"), stream)
+
+
+def test_words_before_there_is_a_record():
+    query = mt.tumbling(10).agg(top=mt.max("s"), where="k = 'a'", having="top = 'x' AND k = 'a'")
+    text = str(mt.WindowOperator(query, time="ts", key="k").explain())
+    assert (
+        "q0: tumbling(10) (context free), top=max('s'), where k = 'a', having top = 'x' AND k = 'a'" in text
+    )

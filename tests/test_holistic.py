@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import muntin as mt
@@ -125,6 +126,61 @@ def windows_of(values: np.ndarray, bounds: list[int], low: list[int], high: list
     field = RunsField(("f8",))
     states = field.of_segments(Values((values,), None, len(values), ("f8",)), np.array(bounds))
     return field, Ranged(states, np.array(low), np.array(high))
+
+
+@pytest.mark.parametrize("distinct", [3, 200, 10**6])
+@pytest.mark.parametrize(("records", "step"), [(1, 1), (3, 2), (3, 40)])
+def test_quantiles_of_windows_that_slide(distinct: int, records: int, step: int) -> None:
+    """Each slice has so many records; some windows begin where the one before has ended."""
+    rng = np.random.default_rng(distinct + step)
+    values = rng.integers(-distinct, distinct, 60_000) / 4
+    bounds = np.arange(0, 60_001, records)
+    low = np.cumsum(rng.integers(0, step + 1, 5_000))
+    low = low[low < len(bounds) - 2]
+    high = np.maximum.accumulate(np.minimum(low + 1 + rng.integers(0, 50, len(low)), len(bounds) - 1))
+    field, ranged = windows_of(values, bounds.tolist(), low.tolist(), high.tolist())
+    shares = (0.0, 0.1, 0.5, 1.0)
+    slid = field._slid(ranged, shares)
+    assert slid is not None
+    rows = field.answers(ranged, mt.quantile("v", q=list(shares))).data
+    for w in range(0, len(low), 13):
+        inside = sorted(values[bounds[low[w]] : bounds[high[w]]].tolist())
+        want = [quantile(inside, share) for share in shares]
+        assert slid[:, w].tolist() == want == rows[w]
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e300, math.inf, math.nan])
+def test_quantiles_that_slide_over_numbers_hardly_apart(largest: float) -> None:
+    """Beside a large number, the leading bits of the others are all the same."""
+    close = 1 + np.arange(400, 0, -1) * 2**-52
+    values = np.append(np.append(close, largest), close)
+    field, ranged = windows_of(values, list(range(802)), list(range(701)), list(range(101, 802)))
+    slid = field._slid(ranged, (0.5,))
+    assert slid is not None
+    medians = [sorted(values[w : w + 101].tolist(), key=lambda v: (v != v, v))[50] for w in range(701)]
+    assert slid[0].tolist() == medians
+
+
+@pytest.mark.parametrize("ties", [1, 1000])
+def test_large_batches_of_count_windows_come_in_parts(ties: int) -> None:
+    rng = np.random.default_rng(ties)
+    records = pa.table({"t": np.arange(150_000) // ties, "v": rng.random(150_000)})
+    queries = [
+        mt.count_sliding(1001, every=1).agg(m=mt.median("v"), name="fine"),
+        mt.count_sliding(500, every=70).agg(m=mt.median("v"), n=mt.count(), name="coarse"),
+    ]
+    whole = mt.WindowOperator(queries, time="t").process(records)
+    op = mt.WindowOperator(queries, time="t")
+    parts = [op.process(records.slice(begin, 30_000)) for begin in range(0, len(records), 30_000)]
+    for name in ("fine", "coarse"):
+        some, other = (table.filter(pc.field("query") == name) for table in (whole, pa.concat_tables(parts)))
+        assert some.equals(other)
+    fine = whole.filter(pc.field("query") == "fine")
+    assert fine["window_id"].to_pylist() == list(range(149_000))
+    ends = whole["window_end"].to_numpy()
+    assert (ends[1:] >= ends[:-1]).all()
+    for w in range(0, 149_000, 4_999):
+        assert fine["m"][w].as_py() == np.median(records["v"].to_numpy()[w : w + 1001])
 
 
 @pytest.mark.parametrize("distinct", [3, 200, 10**6])

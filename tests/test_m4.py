@@ -43,6 +43,39 @@ def test_fields_are_shared_with_those_that_m4_holds():
     assert (out[0]["m"]["min"], out[0]["low"], out[0]["end"], out[0]["best"]) == (1.0, 1.0, 1.0, 2)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([2.0, 5.0, None, 1.0]),
+        pa.array([True, False, None, True]),
+        pa.array([3, 7, None, 5], pa.date32()),
+        pa.array([3, 7, None, 5], pa.timestamp("us")),
+        pa.array(["b", "a", None, "c"]),
+    ],
+    ids=lambda values: str(values.type),
+)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("s")], ids=str)
+def test_beside_aggregates_that_hold_its_ends_with_texts(values, kind):
+    """They are objects then, and the others numbers of machines."""
+    batch = {"t": pa.array([1, 2, 12, 33]).cast(kind), "v": values, "s": ["a", "b", "c", "d"]}
+    window = mt.tumbling(10 if kind == pa.int64() else "10s")
+    want = mt.aggregate(batch, window.agg(m=mt.m4("v")), time="t")["m"].to_pylist()
+    assert want[1] is None
+    assert want[0]["max_time"] is not None
+    for other in (mt.argmax("v", "s"), mt.argmin("v", "s")):
+        assert mt.aggregate(batch, window.agg(o=other, m=mt.m4("v")), time="t")["m"].to_pylist() == want
+
+
+def test_variation_beside_an_argument_that_is_a_text():
+    query = mt.tumbling(10).agg(where=mt.argmax("v", "s"), share=mt.relative_variation("v"))
+    batch = {"t": [1, 2, 12], "v": pa.array([2.0, 8.0, None]), "s": ["a", "b", "c"]}
+    got = mt.aggregate(batch, query, time="t")
+    assert got.select(["where", "share"]).to_pylist() == [
+        {"where": "b", "share": 0.75},
+        {"where": None, "share": None},
+    ]
+
+
 def test_only_changes():
     query = mt.tumbling(10).agg(m=mt.m4("v"), emit="on_change")
     operator = mt.WindowOperator(query, time="t")

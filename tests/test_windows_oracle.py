@@ -380,10 +380,10 @@ def test_policy_windows_are_what_eviction_left() -> None:
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[Record]:
-    drawn = draw(st.lists(records(st.sampled_from([("a",), (None,)])), max_size=25))
+    drawn = draw(st.lists(records([("a",), (None,)], range(4), [0]), max_size=25))
     clock, stamped = 0, []
-    for record in drawn:
-        clock += record.t % 4
+    for gap, record in drawn:
+        clock += gap
         stamped.append(record._replace(t=clock))
     return with_measures(stamped)
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
 
+from tests.packed import as_often, packed
 from tests.user_functions import DISCRETIZERS
-from tests.window_types import Record, Spec
-from tests.workloads import CALLS
+from tests.window_types import Key, Record, Spec
+from tests.workloads import CALLS, HALVES, SMALL
 
 _lengths = st.integers(1, 12)
 _few = st.integers(1, 5)
 _predicates = st.sampled_from(["p", "q"])
 _both = st.permutations(["p", "q"])
-_halves = st.integers(-8, 8).map(lambda n: n / 2)
+_halves = st.sampled_from(HALVES)
 _columns = st.sampled_from(["v", "w"])
 
 _parts = st.tuples(st.integers(0, 9), st.integers(1, 15)).map(lambda p: (p[0], p[0] + p[1]))
@@ -89,28 +90,21 @@ def specs(draw: st.DrawFn, name: str, kinds: Iterable[str] = tuple(WINDOWS)) -> 
     return Spec(name, kind, params, {"_".join(call): call for call in calls})
 
 
-_flags = st.sampled_from([True, False, False, None])
-_values = st.one_of(_halves, _halves, st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, None]))
-_states = st.sampled_from([0.0, -0.0, 1.0, math.nan, None])
+_FLAGS = [True, False, False, None]
+_VALUES = as_often(HALVES, [math.nan, math.inf, -math.inf, 0.0, -0.0, None])
+_STATES = [0.0, -0.0, 1.0, math.nan, None]
 
 
-def records(keys: st.SearchStrategy[tuple[Any, ...]], tie: bool = False) -> st.SearchStrategy[Record]:
-    """Records with all columns but the measure, and with a lag in `t` that the caller turns into a time.
+def records(
+    keys: Sequence[Key], gaps: Sequence[int], lags: Sequence[int], tie: bool = False
+) -> st.SearchStrategy[tuple[int, Record]]:
+    """Records with all columns but the measure, each with a gap; what is in `t` is a lag.
 
-    `w` has no nulls, since discretizers and arguments of argmax read it.
+    The caller turns both into a time. `w` has no nulls, since discretizers and arguments of argmax read it.
     """
-    return st.builds(
-        Record,
-        t=st.integers(0, 9),
-        v=_values,
-        w=st.integers(-5, 5),
-        key=keys,
-        tie=st.integers(0, 3) if tie else st.just(0),
-        p=_flags,
-        q=_flags,
-        s=_states,
-        m=st.sampled_from([0, 0, 1, 2, 5]),
-    )
+    ties = range(4) if tie else [0]
+    drawn = packed(gaps, lags, _VALUES, SMALL, keys, ties, _FLAGS, _FLAGS, _STATES, [0, 0, 1, 2, 5])
+    return drawn.map(lambda parts: (parts[0], Record(*parts[1:])))
 
 
 def with_measures(stream: list[Record], tie: bool = False) -> list[Record]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import muntin as mt
 from tests.aggregates import Affine, Listed, SumOfSquares, Union
 from tests.conditions import COMPUTED
+from tests.packed import as_often, packed
 from tests.user_functions import DISCRETIZERS
 from tests.windows_oracle import COUNTS, GRIDS, NEVER, Record, Spec
 
@@ -341,17 +342,17 @@ def _can_leave_out(kind: str, empty: bool, setting: Setting) -> bool:
 
 # ---- records ----
 
-_halves = st.integers(-8, 8).map(lambda n: n / 2)
-_positive = st.integers(1, 16).map(lambda n: n / 2)
-_special = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.5, -2.0, None])
+HALVES = [n / 2 for n in sorted(range(-8, 9), key=abs)]
+_POSITIVE = [n / 2 for n in range(1, 17)]
+_SPECIAL = [math.nan, math.inf, -math.inf, 0.0, 1.5, -2.0, None]
 VALUES = [
-    _halves,
-    _positive,
-    st.one_of(_halves, st.none()),
-    st.one_of(_positive, st.none()),
-    st.one_of(_halves, _halves, _special),
+    HALVES,
+    _POSITIVE,
+    as_often(HALVES, [None]),
+    as_often(_POSITIVE, [None]),
+    as_often(HALVES, _SPECIAL),
 ]
-_small = st.integers(-5, 5)
+SMALL = sorted(range(-5, 6), key=abs)
 GAPS = [0, 1, 0, 1, 2, 0, 1, 3, 0, 7]
 LAGS = [[0], [0, 0, 0, 0, 1, 2, 4], [*range(8)], [0, 1, 2, 5, 9, 14], [0, 0, 3, 10, 25, 40, 60]]
 
@@ -373,15 +374,10 @@ def _records(draw: st.DrawFn, keys: tuple[str, ...], setting: Setting, w_nulls: 
     pool = draw(st.lists(KEYS[keys], min_size=1, max_size=4, unique=True))
     gaps = GAPS * 2 + [1000, 10**9] if setting.spells else GAPS
     values = draw(st.sampled_from(VALUES))
-    record = st.builds(
-        Record,
-        t=st.sampled_from(draw(st.sampled_from(LAGS))),
-        v=values,
-        w=st.one_of(_small, _small, st.none()) if w_nulls else _small,
-        key=st.sampled_from(pool),
-        tie=st.integers(0, 3) if setting.tie else st.just(0),
-    )
-    return st.tuples(st.sampled_from(gaps), record)
+    lags = draw(st.sampled_from(LAGS))
+    small = as_often(SMALL, [None]) if w_nulls else SMALL
+    drawn = packed(gaps, lags, values, small, pool, range(4) if setting.tie else [0])
+    return drawn.map(lambda parts: (parts[0], Record(*parts[1:])))
 
 
 # ---- the whole ----
@@ -414,8 +410,9 @@ class Clock:
 
 def _lists_of(elements: st.SearchStrategy, most: int) -> st.SearchStrategy:
     """Lists of up to `most` elements: longer ones than `st.lists` would draw by itself."""
-    least = st.sampled_from([0, most // 3, most // 2, most // 2, most * 3 // 4, most])  # shrinks to 0
-    return least.flatmap(lambda size: st.lists(elements, min_size=size, max_size=most))
+    sizes = [0, most // 3, most // 2, most // 2, most * 3 // 4, most]  # shrinks to 0
+    lists = {size: st.lists(elements, min_size=size, max_size=most) for size in sizes}
+    return st.sampled_from(sizes).flatmap(lists.__getitem__)
 
 
 def steps(records: st.SearchStrategy, manual: bool) -> st.SearchStrategy:
@@ -431,7 +428,8 @@ def steps(records: st.SearchStrategy, manual: bool) -> st.SearchStrategy:
     # How often each is drawn; one_of would count a repeated strategy once.
     weights = {"process": 8, "single": 2, "advance": 8 if manual else 2, "add": 2, "remove": 1, "restore": 2}
     kinds = st.sampled_from([kind for kind in parts for _ in range(weights[kind])])
-    return _lists_of(kinds.flatmap(lambda kind: st.tuples(st.just(kind), *parts[kind])), 20)
+    calls = {kind: st.tuples(st.just(kind), *drawn) for kind, drawn in parts.items()}
+    return _lists_of(kinds.flatmap(calls.__getitem__), 20)
 
 
 def put_together(steps: list[tuple], names: list[str], later: list[Spec], clock: Clock) -> list[Call]:

@@ -428,7 +428,12 @@ class WindowOperator:
         types = dict.fromkeys([*self._key, *lane.inputs()], pa.float64())
         asked = [aggregate for _, query in lane.queries for aggregate in query.aggregates.values()]
         types |= {a.columns[0]: pa.string() for a in asked if isinstance(a, Concat)}
-        return self._setting.engine(lane.queries, types, kind)
+        # What conditions read may be of another type: they are looked at when there are records.
+        unconditional = [(name, dataclasses.replace(query, having=None)) for name, query in lane.queries]
+        engine = self._setting.engine(unconditional, types, kind)
+        whole = dict(lane.queries)
+        engine.plan.queries = [dataclasses.replace(p, query=whole[p.name]) for p in engine.plan.queries]
+        return engine
 
     def lookup(self, start: Any, end: Any, key: Any = None, *, name: str | None = None) -> pa.Table:
         """Compute the aggregates of a query over the live slices between two times, now.

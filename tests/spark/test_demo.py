@@ -19,7 +19,7 @@ def test_a_small_run(spark, tmp_path):
     said = console.file.getvalue()
     assert "ball possession" in said
     assert "Done: 32,760 records" in said, said
-    assert (tmp_path / "demo.html").read_text().count("<svg") == 10
+    assert (tmp_path / "demo.html").read_text().count("<svg") == 12
     assert (tmp_path / "demo" / "progress.jsonl").stat().st_size
     assert spark.streams.active == []
 

@@ -27,8 +27,9 @@ from muntin.techniques import (
     UnsupportedWorkload,
 )
 from tests.oracle import agrees
+from tests.packed import packed
 from tests.windows_oracle import Record, Spec, one_shot
-from tests.workloads import CALLS, VALUES, WINDOWS, batch_of, query_of
+from tests.workloads import CALLS, SMALL, VALUES, WINDOWS, batch_of, query_of
 
 TECHNIQUES: dict[str, Technique] = {
     "Naive": Naive(),
@@ -79,14 +80,14 @@ def streams(draw: st.DrawFn, delays: list[int]) -> tuple[list[Record], int]:
     """Records in the order of arrival, and how far they lag."""
     delay = draw(st.sampled_from(delays))
     values = draw(st.sampled_from(VALUES))
-    steps = draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 7, 30]), max_size=40))
+    parts = packed([0, 0, 1, 1, 2, 3, 7, 30], range(delay + 1), values, SMALL)
     clock, records = draw(st.sampled_from([0, -20, 10**9])), []
     largest = None
-    for step in steps:
-        clock += step
-        t = clock - draw(st.integers(0, delay))
+    for gap, lag, v, w in draw(st.lists(parts, max_size=40)):
+        clock += gap
+        t = clock - lag
         largest = t if largest is None else max(largest, t)
-        records.append(Record(max(t, largest - delay), draw(values), draw(st.integers(-5, 5))))
+        records.append(Record(max(t, largest - delay), v, w))
     return records, delay
 
 

@@ -27,9 +27,11 @@ def write_page(path: Path, results: Results, batches: Sequence[BatchMetrics]) ->
     """Write the page; return where it is."""
     pictures = {
         "speed of the last 10 s": _lines(results, "speed of the last 10 s", "player", "speed", "m/s"),
+        "quantiles of speed": _quantiles(results),
         "way within the match": _ways(results),
         "ball possession": _spans(results, "ball possession", "player"),
         "power of a second": _lines(results, "power of a second", "machine", "variation", "share"),
+        "power as a line": charts.lines(m4_lines(results), "mf02"),
         "power of the last 10 s": _lines(results, "power of the last 10 s", "machine", "peak", "peak"),
         "surges of power": _spans(results, "surges of power", "machine"),
         "valve open": _spans(results, "valve open", "machine"),
@@ -64,6 +66,37 @@ def _lines(results: Results, query: str, key: str, value: str, unit: str, most: 
         for name, end, number in zip(windows[key].to_pylist(), ends, windows[value].to_pylist(), strict=True):
             series.setdefault(name, []).append((end, number))
     return charts.lines({name: series[name] for name in sorted(series)[:most]}, unit)
+
+
+def _quantiles(results: Results, most: int = 3) -> str:
+    """Return two lines for each of the first few players: the speed of half the time, and of nine tenths."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    if "quantiles of speed" in results:
+        windows = results["quantiles of speed"]
+        players = sorted(set(windows["player"].to_pylist()))[:most]
+        for end, row in zip(_seconds(windows, "window_end"), windows.to_pylist(), strict=True):
+            if row["player"] in players:
+                series.setdefault(f"{row['player']}, 0.5", []).append((end, row["median"]))
+                series.setdefault(f"{row['player']}, 0.9", []).append((end, row["high"]))
+    return charts.lines({name: series[name] for name in sorted(series)}, "m/s")
+
+
+def m4_lines(results: Results) -> dict[str, list[tuple[float, float]]]:
+    """Return the points of each machine's line: the four of each window, which draw it as all records would.
+
+    Times are in seconds since the first point.
+    """
+    points: dict[str, set[tuple[float, float]]] = {}
+    if "power as a line" in results:
+        windows = results["power as a line"]
+        line = windows["line"].combine_chunks()
+        for part in ("first", "min", "max", "last"):
+            times = line.field(f"{part}_time").cast(pa.int64()).to_numpy() / 1e6
+            values = line.field(part).to_pylist()
+            for name, time, value in zip(windows["machine"].to_pylist(), times.tolist(), values, strict=True):
+                points.setdefault(name, set()).add((time, value))
+    began = min((time for some in points.values() for time, _ in some), default=0.0)
+    return {name: [(time - began, value) for time, value in sorted(points[name])] for name in sorted(points)}
 
 
 def _ways(results: Results) -> str:

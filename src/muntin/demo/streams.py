@@ -39,6 +39,9 @@ STREAMS = (
             mt.count_sliding(400, every=100).agg(
                 top=mt.max("speed"), strength=mt.mean("acceleration"), name="last 400 records"
             ),
+            mt.sliding("30s", every="5s").agg(
+                median=mt.median("speed"), high=mt.quantile("speed", 0.9), name="quantiles of speed"
+            ),
             mt.on("way", mt.tumbling(50)).agg(
                 speed=mt.mean("speed"), top=mt.max("speed"), name="each 50 metres"
             ),
@@ -74,6 +77,7 @@ STREAMS = (
             mt.sliding("1m", every="10s").agg(
                 power=mt.mean("mf02"), peak=mt.max("mf02"), name="power of the last minute"
             ),
+            mt.tumbling("500ms").agg(line=mt.m4("mf02"), name="power as a line"),
             mt.count_tumbling(500).agg(peak=mt.max("mf01"), name="each 500 readings"),
             mt.threshold_frame("mf01", ">", 14_000, min_records=10).agg(
                 records=mt.count(), peak=mt.max("mf01"), name="surges of power"

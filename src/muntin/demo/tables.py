@@ -60,4 +60,6 @@ def show_results(console: Console, results: Mapping[str, pa.Table]) -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return f"{value:%H:%M:%S.%f}"[:-3].removesuffix(".000")
+    if isinstance(value, dict):  # the points of M4
+        return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
     return f"{value:,.3f}" if isinstance(value, float) else str(value)

@@ -96,7 +96,8 @@ class Code:
 def functions(name: str, plain: Mapping[str, Function]) -> Code:
     """Return plain functions as code, each compiled by itself."""
     try:
-        text = "from numba import njit\n" + write_out(plain, "@njit(cache=True, nogil=True)")
+        decorator = "@njit(cache=True, nogil=True, no_cfunc_wrapper=True)"  # nobody calls them from C
+        text = "from numba import njit\n" + write_out(plain, decorator)
     except NoSourceError:
         return Code(name, "", as_objects(plain))
     return Code(name, text)

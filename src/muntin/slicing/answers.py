@@ -162,11 +162,22 @@ def answers_of(
         if present is not None and not present.all():
             missing = ~present if missing is None else missing | ~present
     components = [found[number][component] for number, component in reads]
-    if missing is not None and any(isinstance(c, list) for c in components):
-        missing = None  # lists say it by themselves
+    if any(isinstance(c, list) for c in components):  # as objects, all of them
+        components = [_listed(c, missing) for c in components]
+        missing = None
     answers = finish(aggregate, components)
     if missing is None:
         return answers
     if aggregate.empty is not None:  # a count of nothing
         return Answers(np.where(missing, aggregate.empty, answers.data), answers.missing)
     return Answers(answers.data, missing if answers.missing is None else missing | answers.missing)
+
+
+def _listed(component: Any, missing: NDArray[np.bool_] | None) -> list[Any]:
+    """Return a component as Python's objects, None where there is no value, as a field of objects has it."""
+    if isinstance(component, list):
+        return component
+    values: list[Any] = component.tolist()
+    if missing is None:
+        return values
+    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]

@@ -143,17 +143,25 @@ class CountSlices:
         if not len(stretch):
             return
         assert self.grid is not None
-        codes = stretch.codes if stretch.keys > 1 else np.zeros(len(stretch), np.int64)
-        positions = self._positions(codes)
-        edges = self.grid.starts(positions, int(positions.min()), int(positions.max()))
-        starts = edges[np.searchsorted(edges, positions, side="right") - 1]
-        new = (starts[1:] != starts[:-1]) | (codes[1:] != codes[:-1])
-        bounds = np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]])
-        begins = bounds[:-1]
+        if stretch.keys > 1:
+            codes = stretch.codes
+            positions = self._positions(codes)
+        else:
+            codes = np.zeros(len(stretch), np.int64)
+            positions = np.arange(len(codes)) + self.seen[0]
+        starts = self._starts(positions)
+        if starts is positions:  # each record has a slice of its own
+            bounds, first = np.arange(len(codes) + 1), stretch.times.copy()
+            last, rows = first.copy(), np.ones(len(codes), np.int64)
+        else:
+            new = (starts[1:] != starts[:-1]) | (codes[1:] != codes[:-1])
+            bounds = np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]])
+            begins, rows = bounds[:-1], np.diff(bounds)
+            first, last = stretch.times[begins], stretch.times[bounds[1:] - 1]
+            codes, starts = codes[begins], starts[begins]
         states = {n: p.of_segments(stretch.values[n], bounds) for n, p in store.fields.items()}
-        first, last = stretch.times[begins], stretch.times[bounds[1:] - 1]
-        store.add(Panes(codes[begins], starts[begins], first, last, np.diff(bounds), states))
-        self.seen += np.bincount(codes, minlength=len(self.seen))
+        store.add(Panes(codes, starts, first, last, rows, states))
+        self.seen += np.bincount(codes, rows, minlength=len(self.seen)).astype(np.int64)
 
     def copy(self) -> CountSlices:
         """Return slices to be changed by themselves."""

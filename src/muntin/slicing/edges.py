@@ -80,6 +80,8 @@ class EdgeGrid:
 
     def floors(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the last edge at or before each time."""
+        if (1, 0, NEVER) in self.progressions:
+            return times
         out = np.full(len(times), _NONE)
         for period, phase, origin in self.progressions:
             floors = (times - phase) // period * period + phase

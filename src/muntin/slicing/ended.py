@@ -12,7 +12,7 @@ from muntin.slicing.edges import NEVER, LookUp
 from muntin.slicing.fields import frozen
 from muntin.slicing.plan import PlannedQuery
 from muntin.slicing.rows import INSERT, UPDATE, Rows, filled, joined
-from muntin.slicing.store import AggregateStore, Ordered, search
+from muntin.slicing.store import AggregateStore, Ordered
 from muntin.windows.durations import LIMIT
 from muntin.windows.grid import end, last_ended
 
@@ -143,6 +143,16 @@ def latest_ends(planned: PlannedQuery, times: Places) -> Places:
     return ends
 
 
+def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:
+    """Return the first cells of keys at or past starts."""
+    cells, first = len(ordered), int(ordered.start[0])
+    if ordered.code[0] == ordered.code[-1] and ordered.start[-1] - first == cells - 1:  # without a gap
+        return np.clip(start - first, 0, cells)
+    out = np.empty(len(code), np.int64)
+    machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, start, out)
+    return out
+
+
 def count_windows(
     planned: PlannedQuery, ordered: Ordered, before: Places, after: Places, changed: Places, partial: bool
 ) -> Rows:
@@ -154,11 +164,11 @@ def count_windows(
     last = grid.high(after[codes] - 1) if partial else last_ended(grid, after[codes])
     counts = np.maximum(last - first + 1, 0)
     code = np.repeat(codes, counts)
-    k = np.arange(len(code)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    low = search(ordered, code, grid.start(k))
-    high = search(ordered, code, end(grid, k))
+    k = np.arange(len(code)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    low, high = (_first_cells(ordered, code, bounds) for bounds in (grid.start(k), end(grid, k)))
     held = high > low
-    code, k, low, high = code[held], k[held], low[held], high[held]
+    if not held.all():
+        code, k, low, high = code[held], k[held], low[held], high[held]
     change = np.where(end(grid, k) <= before[code], UPDATE, INSERT).astype(np.int8)
     query = np.full(len(k), planned.number)
     return Rows(query, code, ordered.first[low], ordered.last[high - 1], k, change, low, high)

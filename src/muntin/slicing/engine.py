@@ -36,6 +36,7 @@ from muntin.windows.grid import end
 
 Places = NDArray[np.int64]
 _PART = 1 << 20  # records
+_SMALL_PART = 1 << 16
 _FEW_QUERIES = 64
 _LOOK = 64  # records
 
@@ -230,8 +231,9 @@ class Engine(Holdings):
             if rows is not None:
                 return rows, None
 
-        if len(times) > _PART and self._in_parts(len(keys)) and not self.risky():
-            return self._process_parts(times, codes, keys, values)
+        part = self._part(len(keys)) if len(times) > _SMALL_PART else None
+        if part is not None and len(times) > part and not self.risky():
+            return self._process_parts(times, codes, keys, values, part)
 
         def take_in() -> tuple[pa.Table, Places | None]:
             emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
@@ -240,24 +242,30 @@ class Engine(Holdings):
         taken: tuple[pa.Table, Places | None] = self._guarded(take_in)
         return taken
 
-    def _in_parts(self, keys: int) -> bool:
-        """Tell whether a large batch gives the same rows, in the same order, if it is taken in part by part.
+    def _part(self, keys: int) -> int | None:
+        """Return how many records of a large batch to take in at once; None: all.
 
-        Where rows are final and those of a later part end later. It pays where records are scattered over
-        cells: what a part needs fits into memory that is used again.
+        Where rows are final and those of a later part end later, parts give the same rows in the same order.
+        It pays where records are scattered over cells, or each has cells of its own: what a part needs fits
+        into memory that is used again.
         """
-        by_position = self.slices.counts or self.slices.positions
-        final = not self.lateness and not self.slices.tied and not by_position
+        final = not self.lateness and not self.slices.tied and not self.slices.positions
         if not final or self.windows.spans or len(self.plan.queries) > _FEW_QUERIES:
-            return False
-        return keys > 1 and self.windows.slice_by_slice is not None
+            return None
+        counts = list(self.slices.counts.values())
+        if not counts:
+            return _PART if keys > 1 and self.windows.slice_by_slice is not None else None
+        only = len(counts) == 1 and self.slices.grid is None and not self.slices.sessions
+        if not only or keys > 1 or self.policy != "in_order":
+            return None
+        return max(_SMALL_PART, 2 * counts[0].longest)
 
     def _process_parts(
-        self, times: Places, codes: Places, keys: KeyTable, values: dict[int, Values]
+        self, times: Places, codes: Places, keys: KeyTable, values: dict[int, Values], size: int
     ) -> tuple[pa.Table, Places | None]:
         tables, dropped = [], []
-        for begin in range(0, len(times), _PART):
-            part = slice(begin, begin + _PART)
+        for begin in range(0, len(times), size):
+            part = slice(begin, begin + size)
             some = {number: v.part(part) for number, v in values.items()}
             numbers = codes[part] if len(keys) > 1 else codes
             survey = self.survey(times[part])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from muntin.expressions import Expression
 from muntin.slicing.fields import ABSENT
 
 MAGIC = b"MUNTIN\x00\x01"
@@ -84,6 +85,8 @@ def encode(value: Any) -> Any:
         return {"float": value.hex()}
     if value is ABSENT:
         return {"absent": True}
+    if type(value) is Expression:
+        return {"expression": str(value)}
     for name, kind in _SEQUENCES.items():
         if type(value) is kind:
             return {name: [encode(item) for item in value]}
@@ -128,6 +131,7 @@ _DECODERS: dict[str, Any] = {
     "array": _array,
     "float": float.fromhex,
     "absent": lambda _: ABSENT,
+    "expression": Expression,
     "dict": lambda pairs: {decode(k): decode(v) for k, v in pairs},
     "bytes": base64.b64decode,
     "decimal": decimal.Decimal,

@@ -52,6 +52,10 @@ def row_order(emission: Emission) -> Places | None:
         if key is not None:
             return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
+    if number is not None and not retracted.any() and (query == query[0]).all():
+        columns = [np.diff(column) for column in (end, start, number)]
+        if all((steps >= 0).all() for steps in columns):
+            return None
     order = np.lexsort((query if number is None else number, query, start, end, ~retracted))
     return None if (order[1:] > order[:-1]).all() else order
 
@@ -138,6 +142,8 @@ def as_arrow(data: NDArray[Any], missing: NDArray[np.bool_] | None, kind: pa.Dat
             return pa.array(values, STORED_PAIRS).cast(kind)
         if kind is not None and pa.types.is_list(kind):
             return _lists(values, kind)
+        if kind is not None and pa.types.is_struct(kind):
+            return _structs(values, kind)
         if kind == pa.float64():
             values = [None if v is None else float(v) for v in values]  # a mean of decimals
         elif kind == pa.bool_():
@@ -167,6 +173,16 @@ def _lists(rows: list[Any], kind: pa.DataType) -> pa.Array:
     begins = itertools.chain([0], ends)
     offsets = [None if row is None else at for row, at in zip([*rows, ()], begins, strict=True)]
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
+
+
+def _structs(rows: list[Any], kind: pa.StructType) -> pa.Array:
+    """Return dicts as a column; a number in one may stand for a flag."""
+    parts = []
+    for field in kind:
+        column = np.empty(len(rows), object)
+        column[:] = [None if row is None else row[field.name] for row in rows]
+        parts.append(as_arrow(column, None, field.type))
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([row is None for row in rows]))
 
 
 def _objects(values: list[Any], kind: pa.DataType | None) -> pa.Array:

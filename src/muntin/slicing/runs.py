@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.algebra.holistic import CollectDistinct, CountDistinct, Mode
+from muntin.algebra.holistic import CountDistinct, Median, Mode, Quantile
 from muntin.slicing import run_loops
 from muntin.slicing.fields import Answers, States
 from muntin.slicing.pooled import _LONG, Pool, PooledField, Ranged
 
 Places = NDArray[np.int64]
-_BLOCK = 1 << 15  # entries
+_BLOCK = 1 << 14  # entries
 _SIGN = np.int64(2**63 - 1)
 
 
@@ -130,10 +130,9 @@ class RunsField(PooledField):
     # ---- answers ----
 
     def _answers(self, windows: Ranged, aggregate: Any) -> Answers:
-        total = self.pool.total
-        weights = np.append(0, np.cumsum(total[windows.states[:, 1]] - total[windows.states[:, 0]]))
-        count = weights[windows.high] - weights[windows.low]
-        missing = count == 0
+        if isinstance(aggregate, (Median, Quantile)):
+            return self._quantile_answers(windows, aggregate)
+        missing = self._records(windows) == 0
         there = np.flatnonzero(~missing)
         some = windows if len(there) == len(windows) else windows[there]
         if isinstance(aggregate, CountDistinct):
@@ -144,17 +143,38 @@ class RunsField(PooledField):
             modes = np.zeros(len(windows), self.pool.values.dtype)
             modes[there] = self._modes(some)
             return Answers(self.numbers(modes), missing if missing.any() else None)
-        if isinstance(aggregate, CollectDistinct):
-            lists = np.full(len(windows), None, object)
-            lists[there] = self._collected(some)
-            return Answers(lists.tolist(), None)
-        shares = aggregate.q if isinstance(aggregate.q, tuple) else (aggregate.q,)
-        found = np.full((len(windows), len(shares)), np.nan)
-        found[there] = self._quantiles(some, count[there], shares)
-        if isinstance(aggregate.q, tuple):
-            rows = zip(found.tolist(), missing.tolist(), strict=True)
-            return Answers([None if gone else row for row, gone in rows], None)
-        return Answers(found[:, 0].copy(), missing if missing.any() else None)
+        lists = np.full(len(windows), None, object)
+        lists[there] = self._collected(some)
+        return Answers(lists.tolist(), None)
+
+    def _quantile_answers(self, windows: Ranged, aggregate: Median | Quantile) -> Answers:
+        several = isinstance(aggregate.q, tuple)
+        shares: Any = aggregate.q if several else (aggregate.q,)
+        found = self._slid(windows, shares)
+        missing = None
+        if found is None:
+            count = self._records(windows)
+            missing = count == 0
+            there = np.flatnonzero(~missing)
+            found = np.full((len(shares), len(windows)), np.nan)
+            found[:, there] = self._quantiles(windows[there], count[there], shares).T
+        if several:
+            rows = found.T.tolist()
+            if missing is not None:
+                rows = [None if gone else row for row, gone in zip(rows, missing.tolist(), strict=True)]
+            return Answers(rows, None)
+        return Answers(found[0], missing if missing is not None and missing.any() else None)
+
+    def _records(self, windows: Ranged) -> Places:
+        """Return how many records windows have."""
+        total, bounds = self.pool.total, _bounds(windows.states)
+        if bounds is None:
+            sizes = total[windows.states[:, 1]] - total[windows.states[:, 0]]
+            before = np.append(0, np.cumsum(sizes))
+        else:
+            before = total[bounds]
+        records: Places = before[windows.high] - before[windows.low]
+        return records
 
     def _quantiles(self, windows: Ranged, count: Places, shares: tuple[float, ...]) -> NDArray[np.float64]:
         """Return the values at shares of all records, interpolated."""
@@ -162,16 +182,43 @@ class RunsField(PooledField):
         below = np.floor(rank).astype(np.int64)
         share = rank - below
         above = np.minimum(below + 1, count[:, None] - 1)
-        which = np.repeat(np.arange(len(windows)), len(shares))
-        between = np.flatnonzero(share.ravel() > 0)
-        ranks = np.append(below.ravel(), above.ravel()[between])
-        values = self._selected(windows, np.append(which, which[between]), ranks)
-        low = values[: len(which)].reshape(rank.shape)
-        out = low.copy()
-        below_it, above_it = low.ravel()[between], values[len(which) :]
-        part = share.ravel()[between]
-        found = np.clip(below_it * (1 - part) + above_it * part, below_it, above_it)
-        out.ravel()[between] = np.where(below_it == above_it, below_it, found)
+        low, high = self._ranked(windows, below, above, share > 0)
+        between = (share > 0) & (low != high)
+        if not between.any():
+            return low
+        found = np.clip(low * (1 - share) + high * share, low, high)
+        return np.where(between, found, low)
+
+    def _ranked(
+        self, windows: Ranged, below: Places, above: Places, wanted: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values of ranks within windows, and of the ranks above them where they are wanted."""
+        which = np.repeat(np.arange(len(windows)), below.shape[1])
+        at = np.flatnonzero(wanted)
+        ranks = np.append(below.ravel(), above.ravel()[at])
+        values = self._selected(windows, np.append(which, which[at]), ranks)
+        low = values[: len(which)]
+        high = low.copy()
+        high[at] = values[len(which) :]
+        return low.reshape(below.shape), high.reshape(below.shape)
+
+    def _slid(self, windows: Ranged, shares: tuple[float, ...]) -> NDArray[np.float64] | None:
+        """Return quantiles of windows that slide: each entry comes and goes once. None if they do not."""
+        bounds = None if self.pool.objects or not _forward(windows) else _bounds(windows.states)
+        if bounds is None:
+            return None
+        begin, end, total = bounds[windows.low], bounds[windows.high], self.pool.total
+        if (begin == end).any() or total[end[-1]] - total[begin[0]] >= 2**31:
+            return None
+        out = np.empty((len(shares), len(windows)))
+        for at, stop in _stretches(begin, 2 * int((end - begin).max())):
+            low, high = int(begin[at]), int(end[stop - 1])
+            distinct, codes = _numbered(self.pool.values[low:high])
+            ranges = (begin[at:stop], end[at:stop], low)
+            for share, found in zip(shares, out, strict=True):
+                held = np.zeros(len(distinct), np.int32)
+                told = (codes, total[low : high + 1], *ranges, share, self._floats(distinct), held)
+                run_loops.run("slide_quantiles", *told, found[at:stop])
         return out
 
     def _selected(self, windows: Ranged, which: Places, rank: Places) -> NDArray[np.float64]:
@@ -190,8 +237,11 @@ class RunsField(PooledField):
             out[at] = self._picked(windows[which[at]], rank[at])
         elif len(at):
             out[at] = self._searched(windows[which[at]], rank[at])
-        found: NDArray[np.float64] = self.numbers(out).astype(np.float64)
-        return found
+        return self._floats(out)
+
+    def _floats(self, keys: NDArray[Any]) -> NDArray[np.float64]:
+        numbers: NDArray[np.float64] = self.numbers(keys).astype(np.float64, copy=False)
+        return numbers
 
     def _few(self, windows: Ranged) -> bool:
         """Tell whether it is cheaper to look at the slices of each window than to number all entries."""
@@ -275,19 +325,22 @@ class RunsField(PooledField):
     # ---- the entries of windows ----
 
     def _entries(self, windows: Ranged) -> Entries:
+        bounds = _bounds(windows.states)
+        if bounds is not None:
+            first, last = int(windows.low.min()), int(windows.high.max())
+            begin, end = int(bounds[first]), int(bounds[last])
+            places = bounds - begin
+            values, weights = self.pool.values[begin:end], self.pool.counts(begin, end)
+            return Entries(values, weights, places[windows.low], places[windows.high])
         held = _held(windows)
-        states = windows.states[held]
-        values, weights, bounds = self._gathered(states)
+        values, weights, places = self._gathered(windows.states[held])
         number = np.append(0, np.cumsum(held))
-        return Entries(values, weights, bounds[number[windows.low]], bounds[number[windows.high]])
+        return Entries(values, weights, places[number[windows.low]], places[number[windows.high]])
 
     def _gathered(self, states: States) -> tuple[NDArray[Any], Places, Places]:
-        """Return the entries of slices end to end; without a copy where they lie so."""
+        """Return the entries of slices end to end."""
         sizes = states[:, 1] - states[:, 0]
         bounds = np.append(0, np.cumsum(sizes))
-        if (states[1:, 0] == states[:-1, 1]).all():
-            begin, end = int(states[0, 0]), int(states[-1, 1])
-            return self.pool.values[begin:end], self.pool.counts(begin, end), bounds
         at = np.arange(int(bounds[-1])) + np.repeat(states[:, 0] - bounds[:-1], sizes)
         return self.pool.values[at], self.pool.total[at + 1] - self.pool.total[at], bounds
 
@@ -296,33 +349,59 @@ class RunsField(PooledField):
         if not len(windows):
             return
         entries = self._entries(windows)
-        order = np.argsort(entries.begin, kind="stable")
-        begin, end = entries.begin[order], entries.end[order]
-        span = max(_BLOCK, 4 * int((end - begin).max()))
-        at = 0
-        while at < len(order):
-            stop = int(np.searchsorted(begin, begin[at] + span))
+        begin, end, order = entries.begin, entries.end, None
+        if (begin[1:] < begin[:-1]).any():
+            order = np.argsort(begin, kind="stable")
+            begin, end = begin[order], end[order]
+        for at, stop in _stretches(begin, 4 * int((end - begin).max())):
             low, high = int(begin[at]), int(end[at:stop].max())
-            values = entries.values[low:high]
-            distinct = _ascending(values)
-            codes = np.searchsorted(distinct, values).astype(np.int32)
-            which = np.sort(order[at:stop])
-            yield Block(
-                which,
-                distinct,
-                codes,
-                entries.weights[low:high],
-                entries.begin[which] - low,
-                entries.end[which] - low,
-            )
-            at = stop
+            distinct, codes = _numbered(entries.values[low:high])
+            which = np.arange(at, stop) if order is None else order[at:stop]
+            weights = entries.weights[low:high]
+            yield Block(which, distinct, codes, weights, begin[at:stop] - low, end[at:stop] - low)
 
 
-def _ascending(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the different values in order; faster than np.unique, which hashes first."""
+def _stretches(begin: Places, span: int) -> Iterator[tuple[int, int]]:
+    """Return where windows in the order of their begin are parted, so that those of a part lie together."""
+    at, span = 0, max(_BLOCK, span)
+    while at < len(begin):
+        stop = int(np.searchsorted(begin, begin[at] + span))
+        yield at, stop
+        at = stop
+
+
+def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the different values in order, and the number of each value among them.
+
+    Numbers are sorted with their places in the low bits, for which NumPy has vector code, unlike for argsort.
+    """
+    if values.dtype != object:
+        low, bits = int(values.min()), len(values).bit_length()
+        shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
+        keys = np.empty(len(values), np.int64)
+        run_loops.run("sort_keys", values, low, shift, bits, keys)
+        keys.sort()
+        distinct, codes = np.empty_like(values), np.empty(len(values), np.int32)
+        count = run_loops.run("number", keys, (1 << bits) - 1, values, codes, distinct)
+        if count >= 0:
+            return distinct[:count], codes
     ordered = np.sort(values)
-    distinct: NDArray[Any] = ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
-    return distinct
+    distinct = ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
+    return distinct, np.searchsorted(distinct, values).astype(np.int32)
+
+
+def _bounds(states: States) -> Places | None:
+    """Return where slices begin, and the last one ends, if they lie end to end in their pool; else None."""
+    if not len(states) or (states[1:, 0] != states[:-1, 1]).any():
+        return None
+    return np.append(states[:, 0], states[-1, 1])
+
+
+def _forward(windows: Ranged) -> bool:
+    """Tell whether windows of several slices begin and end one after the other."""
+    low, high = windows.low, windows.high
+    several = len(low) > 1 and int((high - low).sum()) > 2 * len(low)
+    return several and bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
 
 
 def _held(windows: Ranged) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from muntin.algebra.builtin import BuiltIn, _public_name
 from muntin.algebra.fusion import Field
 from muntin.algebra.sketches import Sketch
 from muntin.algebra.sums import Count
-from muntin.expressions import Expression, marked, unmarked
+from muntin.expressions import marked, unmarked
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError, decode, encode
@@ -56,8 +56,6 @@ def _describe_value(value: Any) -> Any:
         return {"window": _describe_window(value)}
     if isinstance(value, Aggregate):
         return {"aggregate": _describe_aggregate(value)}
-    if isinstance(value, Expression):
-        return {"expression": str(value)}
     if callable(value):
         return {"own": value.__qualname__}
     return {"value": encode(value)}
@@ -70,8 +68,6 @@ def _make_value(described: Mapping[str, Any]) -> Any:
         return decode(content)
     if sort == "own" or (sort == "aggregate" and "own" in content):
         raise _OwnError
-    if sort == "expression":
-        return Expression(content)
     return _make_window(content) if sort == "window" else _make_aggregate(content)
 
 

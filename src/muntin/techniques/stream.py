@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.expressions import Expression
 from muntin.slicing import intake
 from muntin.windows.base import Query, Window
 from muntin.windows.durations import Clock
@@ -107,6 +108,8 @@ class Workload:
         for query in listed:
             if query.emit_empty or query.emit != "all":
                 raise UnsupportedWorkload("techniques emit each window that has records, once.")
+            if query.conditions():
+                raise UnsupportedWorkload("techniques know neither where nor having.")
         self.windows = self._find()
 
     def __len__(self) -> int:
@@ -125,6 +128,8 @@ class Workload:
         return array if self.in_order else array.take(pa.array(self.arrival))
 
     def _whole(self, name: str) -> pa.Array:
+        if isinstance(name, Expression):
+            return name.evaluate(self.table)
         column = self.table.column(name)
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
