@@ -41,26 +41,36 @@ def folders(tmp_path):
     return tmp_path / "embedded", tmp_path / "spark"
 
 
-def events(line):
-    return json.loads(line) if line.startswith("{") else {}
-
-
-def test_the_examples_on_both_engines(folders):
-    """Kill the first run with its JVM and workers after a micro-batch; the second goes on from there."""
-    embedded, spark = folders
-    program = command("run", "--json", *(spark / f"{name}.toml" for name in NAMES))
+def until_a_micro_batch(program, end):
+    """Start the program, and end it after its next micro-batch; return its exit code, and its last event."""
     options = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.DEVNULL,
         "text": True,
         "start_new_session": True,
     }
-    with subprocess.Popen(program, **options) as first:
-        steps = (events(line) for line in first.stdout)
-        assert any(step.get("event") == "progress" for step in steps)
-        os.killpg(first.pid, signal.SIGKILL)
-    assert (spark / "out" / "speed.csv.checkpoint" / "spark" / "commits" / "0").exists()
-    assert not (spark / "out" / "speed.csv").exists()
+    with subprocess.Popen(program, **options) as process:
+        told = []
+        for line in process.stdout:
+            told.append(json.loads(line))
+            if told[-1]["event"] == "progress":
+                break
+        end(process.pid)
+        told += map(json.loads, process.stdout)
+    return process.returncode, told
+
+
+def test_the_examples_on_both_engines(folders):
+    """Interrupt a run, kill the next with its JVM and workers; the third goes on from there to the end."""
+    embedded, spark = folders
+    program = command("run", "--json", *(spark / f"{name}.toml" for name in NAMES))
+    code, told = until_a_micro_batch(program, lambda pid: os.kill(pid, signal.SIGINT))
+    assert code == 130
+    assert told[-1]["event"] == "interrupted"
+    assert told[-1]["checkpoint"] == str(spark / "out" / "speed.csv.checkpoint")
+    code, told = until_a_micro_batch(program, lambda pid: os.killpg(pid, signal.SIGKILL))
+    assert code == -signal.SIGKILL
+    assert told[0]["event"] == "resumed"
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

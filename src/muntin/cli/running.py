@@ -26,7 +26,8 @@ def run(files: Sequence[Path], engine: str, *, fresh: bool, as_lines: bool) -> i
     _check_places(pipelines)
     with contextlib.ExitStack() as stack:
         states = [stack.enter_context(_state(pipeline, engine, fresh=fresh)) for pipeline in pipelines]
-        interrupted, spark = stack.enter_context(interruption()), stack.enter_context(_session(engine))
+        spark = stack.enter_context(_session(engine))
+        interrupted = stack.enter_context(interruption())  # after Spark, which has its own way with Ctrl-C
         for pipeline, source, state in zip(pipelines, sources, states, strict=True):
             if interrupted.is_set():
                 return INTERRUPTED
