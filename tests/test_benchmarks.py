@@ -287,7 +287,7 @@ def test_lost_limits_are_reported(monkeypatch, held):
     monkeypatch.setattr(calls, "QUERIES", 4)
     monkeypatch.setattr(calls, "seconds_to_build", lambda count, rounds: least)
     monkeypatch.setattr(calls, "compilations", lambda count: (0, 0))
-    monkeypatch.setattr(calls, "seconds_cold_and_warm", lambda cold, warm: (7.0, 1.0))
+    monkeypatch.setattr(calls, "seconds_cold_and_warm", lambda cold, warm: (7.0, 1.0, 2.0))
     for module in (windows, peers, calls):
         monkeypatch.setattr(module, "ROUNDS", 1)
         section, all_held = module.run()

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from muntin import swag
 from muntin.algebra import (
     Aggregate,
     LawViolation,
@@ -68,11 +67,12 @@ from muntin.windows import (
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from muntin import swag
     from muntin.expressions import expr
     from muntin.operator import PROCESSING_TIME, WindowOperator, aggregate
     from muntin.streamsql import sql
 
-# Arrow and sqlglot take a while to load: what stands on them comes with its first use.
+# What takes a while to load, as Arrow and sqlglot do, comes with its first use.
 _LAZY = {
     "PROCESSING_TIME": "muntin.operator",
     "WindowOperator": "muntin.operator",
@@ -84,10 +84,12 @@ _LAZY = {
 
 def __getattr__(name: str) -> object:
     """Load what is asked for, and what it stands on."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'muntin' has no attribute {name!r}")
     import importlib
 
+    if name == "swag":
+        return importlib.import_module("muntin.swag")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'muntin' has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)
 
 

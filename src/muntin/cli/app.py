@@ -130,7 +130,7 @@ def demo(
     seconds: Annotated[float, typer.Option(help="Length of the recordings.", min=1)] = 120,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("out"),
 ) -> int:
-    """Run football and factory sensors through 16 window queries on Spark.
+    """Run football and factory sensors through 18 window queries on Spark.
 
     \b
     Example:
