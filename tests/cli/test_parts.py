@@ -8,6 +8,7 @@ import muntin as mt
 from muntin.cli.calls import aggregate_of, window_of
 from muntin.cli.folding import fold
 from muntin.cli.mistakes import MistakeError
+from muntin.cli.running import run
 from muntin.cli.sinks import Parts, write_whole
 from muntin.cli.sources import Source, open_source
 from muntin.cli.toml_lines import Lines
@@ -120,6 +121,38 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
         write_whole(tmp_path / "out", fail)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out").read_text() == "before"
+
+
+KAFKA = """[source]
+format = "kafka"
+options = { subscribe = "cars" }
+[source.types]
+ts = "timestamp"
+speed = "float64"
+[stream]
+time = "ts"
+watermark = "5s"
+[[query]]
+window = "tumbling('1m')"
+aggregates = { top = "max(speed)" }
+"""
+
+
+def test_what_is_said_of_kafka_is_checked(tmp_path):
+    path = tmp_path / "cars.toml"
+    for text, engine, told in (
+        (KAFKA, "embedded", "line 2: Kafka is read on Spark only"),
+        (
+            KAFKA.replace('watermark = "5s"', ""),
+            "spark",
+            "line 7: a stream that does not end needs a watermark",
+        ),
+        (KAFKA.replace("max(speed)", "max(sped)"), "spark", "line 12: there is no column 'sped'"),
+        (KAFKA.replace('"float64"', '"double"'), "spark", "line 6: there is no type 'double'; "),
+    ):
+        path.write_text(text)
+        with pytest.raises(MistakeError, match=told):
+            run([path], engine, fresh=False, as_lines=True)
 
 
 def test_a_folder_with_files_of_others_is_refused(tmp_path):

@@ -16,6 +16,7 @@ import pytest
 
 import muntin as mt
 from muntin.cli.config import load
+from muntin.cli.explaining import explain
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.running import run
 from tests.cli.program import EXAMPLES, TICKS, command, muntin, recording, write_ticks
@@ -195,11 +196,19 @@ def test_examples_on_the_console(tmp_path):
     assert sorted(tmp_path.glob("*")) == files  # no checkpoint is left
 
 
+def test_each_example_explains_itself(capsys):
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        assert explain(str(path), as_lines=False) == 0
+        told = capsys.readouterr().out
+        for name, query in load(path).named_queries().items():
+            assert f"  {name}: {query.window!r} (" in told
+        assert "Decisions:\n  keep records: " in told
+
+
 def test_explain_names_decisions(tmp_path):
     explained = muntin("explain", EXAMPLES / "machines.toml", cwd=tmp_path)
     assert explained.returncode == 0, explained.stderr
     assert "surges: threshold_frame('mf01', '>', 14000, min_records=10)" in explained.stdout
-    assert "Decisions:" in explained.stdout
     statement = "SELECT car, AVG(speed) AS avg FROM TUMBLE(cars, ts, '1 minute') GROUP BY car, window_start"
     told = json.loads(muntin("explain", "--json", statement, cwd=tmp_path).stdout)
     assert told["queries"][0]["aggregates"] == {"avg": "mean('speed')"}

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from muntin.cli.config import Pipeline
 from muntin.cli.mistakes import MistakeError, close_to, one_line
-from muntin.cli.sources import Source, open_source
+from muntin.cli.sources import Source, open_source, type_named
 from muntin.cli.toml_lines import Path as Where
 from muntin.expressions import sources
 from muntin.operator import WindowOperator
@@ -22,6 +22,13 @@ def opened(pipeline: Pipeline) -> Source:
     checked = source.only(list(dict.fromkeys(name for name, _ in _read(pipeline))))
     check_types(pipeline, checked.schema)
     return checked
+
+
+def check_declared(pipeline: Pipeline) -> None:
+    """Refuse a pipeline that cannot run on the columns that it says its source has."""
+    declared = pa.schema([(name, type_named(kind)) for name, kind in pipeline.source["types"].items()])
+    check_columns(pipeline, declared)
+    check_types(pipeline, declared)
 
 
 def check_columns(pipeline: Pipeline, schema: pa.Schema) -> None:

@@ -101,11 +101,13 @@ class Table:
             )
         return value
 
-    def choice(self, name: str, allowed: Iterable[str], default: str | None = None) -> str:
+    def choice(
+        self, name: str, allowed: Iterable[str], default: str | None = None, what: str | None = None
+    ) -> str:
         """Return one of some words."""
         value: str = self.get(name, str, default=default, needed=default is None)
         if value not in allowed:
-            self.fail(f"there is no {name} {value!r}; {close_to(value, allowed)}", name)
+            self.fail(f"there is no {what or name} {value!r}; {close_to(value, allowed)}", name)
         return value
 
     def duration(self, name: str, default: str | int | None = None) -> Any:
@@ -135,8 +137,8 @@ class Table:
         )
 
 
-def load(path: Path) -> Pipeline:
-    """Return the pipeline of a file."""
+def _read(path: Path) -> Table:
+    """Return all that a file says."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -148,7 +150,12 @@ def load(path: Path) -> Pipeline:
         found = re.search(r"line (\d+)", str(error))
         line = found[1] if found else str(text.count("\n") + 1)
         raise MistakeError(f"{path}, line {line}: this is no TOML: {said}.") from error
-    root = Table(values, (), path, Lines(text))
+    return Table(values, (), path, Lines(text))
+
+
+def load(path: Path) -> Pipeline:
+    """Return the pipeline of a file."""
+    root = _read(path)
     source = _source(root.below("source", needed=True))
     stream = root.below("stream")
     queries, places = _queries(root)
@@ -162,10 +169,8 @@ def load(path: Path) -> Pipeline:
     sink = _sink(root.below("sink"))
     checkpoint, every = _checkpoint(root.below("checkpoint"), sink)
     root.done()
-    kept = {name: values.get(name) for name in ("source", "stream", "query")} | {
-        "rows": sink.rows,
-        "to": sink.format,
-    }
+    kept = {name: root.values.get(name) for name in ("source", "stream", "query")}
+    kept |= {"rows": sink.rows, "to": sink.format}
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
     return Pipeline(
         path,
@@ -225,7 +230,7 @@ def _size(table: Table) -> int:
 
 
 def _types(table: Table) -> dict[str, str]:
-    return {name: table.choice(name, TYPES) for name in table.values}
+    return {name: table.choice(name, TYPES, what="type") for name in table.values}
 
 
 def _replay(table: Table) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from muntin.cli.checking import opened
+from muntin.cli.checking import check_declared, opened
 from muntin.cli.config import Pipeline, load
 from muntin.cli.mistakes import INTERRUPTED, OK, MistakeError, full_disk
 from muntin.cli.outlets import Outlet
@@ -47,6 +47,7 @@ def _open(pipeline: Pipeline, engine: str) -> Source | None:
         raise pipeline.mistake(
             ("stream",), "a stream that does not end needs a watermark, as in watermark = '10s'."
         )
+    check_declared(pipeline)
     return None
 
 

@@ -188,14 +188,14 @@ def _byte_ranges(path: str, most: int) -> Iterator[tuple[Stretch, int]]:
 
 def _parquet_schema(path: str, types: Mapping[str, str]) -> pa.Schema:
     schema = pq.read_schema(path)
-    return pa.schema([f.with_type(_type(types[f.name])) if f.name in types else f for f in schema])
+    return pa.schema([f.withtype_named(type_named(types[f.name])) if f.name in types else f for f in schema])
 
 
 def _csv_schema(path: str, types: Mapping[str, str]) -> pa.Schema:
     with open(path, "rb") as file:
         sample = file.read(_SAMPLE)
     cut = sample if len(sample) < _SAMPLE else sample[: sample.rindex(b"\n") + 1]
-    options = csv.ConvertOptions(column_types={name: _type(kind) for name, kind in types.items()})
+    options = csv.ConvertOptions(column_types={name: type_named(kind) for name, kind in types.items()})
     return csv.read_csv(BytesIO(cut), convert_options=options).schema
 
 
@@ -203,11 +203,12 @@ def _json_schema(path: str, types: Mapping[str, str]) -> pa.Schema:
     with open(path, "rb") as file:
         sample = file.read(_SAMPLE)
     cut = sample if len(sample) < _SAMPLE else sample[: sample.rindex(b"\n") + 1]
-    known = pa.schema([(name, _type(kind)) for name, kind in types.items()])
+    known = pa.schema([(name, type_named(kind)) for name, kind in types.items()])
     return json.read_json(BytesIO(cut), parse_options=json.ParseOptions(explicit_schema=known)).schema
 
 
-def _type(name: str) -> pa.DataType:
+def type_named(name: str) -> pa.DataType:
+    """Return the type that a pipeline names."""
     return TIME_TYPE if name == "timestamp" else pa.type_for_alias(name)
 
 

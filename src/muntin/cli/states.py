@@ -127,7 +127,7 @@ class State:
     @property
     def spark(self) -> Path:
         """Return the folder of Spark's checkpoint."""
-        return self.folder / _SPARK
+        return (self.folder / _SPARK).absolute()
 
     def save(self, reached: Reached) -> None:
         """Write how far the run has come, in one step."""
