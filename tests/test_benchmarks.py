@@ -357,10 +357,19 @@ def test_sliding_medians_are_those_of_river_and_polars():
     values = aggregates.easily_filled(500, 50)
     assert len(values) == 550
     _, rivers = aggregates.river(values, 500, 50)
-    aggregates.agree(aggregates.ours(values, 500)[-50:], rivers, "River")
-    aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 20), "Polars")
+    aggregates.agree(aggregates.ours(values, 500)[1][-50:], rivers, "River")
+    aggregates.agree(aggregates.as_column(values, 500)[-50:], rivers, "River")
+    aggregates.agree(aggregates.ours(values, 20)[1], aggregates.polars(values, 20), "Polars")
     with pytest.raises(AssertionError, match="River"):
-        aggregates.agree(aggregates.ours(values, 20), aggregates.polars(values, 21), "River")
+        aggregates.agree(aggregates.ours(values, 20)[1], aggregates.polars(values, 21), "River")
+
+
+def test_sliding_medians_are_timed(monkeypatch):
+    for name, value in {"LONG": 500, "SHORT": 20, "SLIDING": 1_000, "UPDATES": 50, "ROUNDS": 1}.items():
+        monkeypatch.setattr(aggregates, name, value)
+    section, held = aggregates.slides()
+    assert section.count("River") + section.count("Polars") >= 4
+    assert ("LOST" in section) == (not held)
 
 
 # ---- every aggregate ----

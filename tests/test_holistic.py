@@ -149,6 +149,22 @@ def test_quantiles_of_windows_that_slide(distinct: int, records: int, step: int)
         assert slid[:, w].tolist() == want == rows[w]
 
 
+@pytest.mark.parametrize("sort", ["floats", "integers", "nulls"])
+@pytest.mark.parametrize("by", ["count", "time"])
+def test_columns_in_a_sliding_window(sort: str, by: str) -> None:
+    rng = np.random.default_rng(3)
+    numbers = rng.integers(-50, 50, 400)
+    values: list[Any] = (numbers if sort == "integers" else numbers / 7).tolist()
+    if sort == "nulls":
+        values = [None if v < -20 else v for v in values]
+    given: dict[str, Any] = {"window": 7}
+    if by == "time":
+        given = {"times": np.cumsum(rng.integers(0, 4, 400)), "length": 9}
+    for aggregate in (mt.median(), mt.quantile(q=0.9), mt.quantile(q=0), mt.quantile(q=[0.1, 0.5])):
+        slid = mt.swag.slide(aggregate, values, **given)
+        assert slid.tolist() == mt.swag.Recalculate.slide(aggregate, values, **given).tolist()
+
+
 @pytest.mark.parametrize("largest", [1.0, 1e300, math.inf, math.nan])
 def test_quantiles_that_slide_over_numbers_hardly_apart(largest: float) -> None:
     """Beside a large number, the leading bits of the others are all the same."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muntin.slicing.compiled import Compiled
+from muntin.kernels.compiled import Compiled
 
 # Plain functions over arrays: they are compiled on first use and kept on disk.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muntin.slicing.compiled import Compiled
+from muntin.kernels.compiled import Compiled
 
 
 def state_runs(

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from muntin.slicing.compiled import Compiled
+from muntin.kernels.compiled import Compiled
 
 # ---- making runs ----
 
@@ -206,107 +204,6 @@ def descend(
             found[w] |= 1 << bit
 
 
-def sort_keys(values: Any, low: int, shift: int, bits: int, keys: Any) -> None:
-    """Write the leading bits of values above the least one, with their places in the low bits."""
-    for i in range(len(values)):
-        keys[i] = (np.uint64(values[i] - low) >> np.uint64(shift)) << np.uint64(bits) | np.uint64(i)
-
-
-def number(sorted_keys: Any, mask: int, values: Any, codes: Any, distinct: Any) -> int:
-    """Number values by their rank; return how many different ones there are, -1 if it would take too long.
-
-    The low bits of each key, which a mask has, are the place of its value. Keys are in order, and the values
-    nearly so: keys have only their leading bits.
-    """
-    n = len(values)
-    steps = 0
-    for j in range(1, n):
-        key = sorted_keys[j]
-        v = values[key & mask]
-        i = j - 1
-        while i >= 0 and values[sorted_keys[i] & mask] > v:
-            sorted_keys[i + 1] = sorted_keys[i]
-            i -= 1
-            steps += 1
-        sorted_keys[i + 1] = key
-        if steps > 8 * n:
-            return -1
-    code = -1
-    last = values[0]
-    for j in range(n):
-        at = sorted_keys[j] & mask
-        if code < 0 or values[at] != last:
-            code += 1
-            last = values[at]
-            distinct[code] = last
-        codes[at] = code
-    return code + 1
-
-
-def slide_quantiles(
-    codes: Any, total: Any, begin: Any, end: Any, base: int, share: float, numbers: Any, held: Any, out: Any
-) -> None:
-    """Write the value at a share of the records in each range, interpolated, going along with them.
-
-    `held` has how many records of each code are in the range: `count` in all, `below` of them less than the
-    code `at`, where the value lies; `above` is the next code that is held. Ranges begin and end one after
-    the other, counted from a base, and none is empty.
-    """
-    lo = 0
-    hi = 0
-    at = 0
-    below = 0
-    count = 0
-    above = len(held)
-    for w in range(len(begin)):
-        first = begin[w] - base
-        last = end[w] - base
-        if first >= hi:  # nothing in common
-            for i in range(lo, hi):
-                held[codes[i]] = 0
-            lo = first
-            hi = first
-            at = codes[first]
-            below = 0
-            count = 0
-            above = len(held)
-        for i in range(hi, last):
-            code = codes[i]
-            more = total[i + 1] - total[i]
-            held[code] += more
-            count += more
-            below += more if code < at else 0
-            above = code if at < code < above else above
-        for i in range(lo, first):
-            code = codes[i]
-            less = total[i + 1] - total[i]
-            held[code] -= less
-            count -= less
-            below -= less if code < at else 0
-        lo = first
-        hi = last
-        place = (count - 1) * share
-        rank = int(place)
-        while rank < below:
-            if held[at] > 0:
-                above = at
-            at -= 1
-            below -= held[at]
-        while rank >= below + held[at]:
-            below += held[at]
-            at += 1
-        value = numbers[at]
-        part = place - rank
-        if part > 0 and rank + 1 == below + held[at]:
-            if above <= at:
-                above = at + 1
-            while held[above] == 0:
-                above += 1
-            upper = numbers[above]
-            value = min(max(value * (1 - part) + upper * part, value), upper)
-        out[w] = value
-
-
 # ---- distinct values, and the most frequent one ----
 
 
@@ -413,9 +310,6 @@ run = Compiled(
     pick_of_several,
     halve,
     descend,
-    sort_keys,
-    number,
-    slide_quantiles,
     count_distinct,
     modes,
     slide_modes,

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.holistic import CountDistinct, Median, Mode, Quantile
+from muntin.kernels import ranks
 from muntin.slicing import run_loops
 from muntin.slicing.fields import Answers, States
 from muntin.slicing.pooled import _LONG, Pool, PooledField, Ranged
 
 Places = NDArray[np.int64]
-_BLOCK = 1 << 14  # entries
-_SIGN = np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,11 @@ class RunsField(PooledField):
 
     def keys(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
         """Return numbers as integers in the same order; NaN is the largest, and -0.0 is 0.0."""
-        if numbers.dtype != np.float64:
-            return numbers
-        bits = np.where(numbers != numbers, np.nan, numbers + 0.0).view(np.int64)
-        return np.where(bits < 0, bits ^ _SIGN, bits)
+        return ranks.as_keys(numbers) if numbers.dtype == np.float64 else numbers
 
     def numbers(self, keys: NDArray[Any]) -> NDArray[Any]:
         """Return the numbers that integers stand for."""
-        if self.kinds != ("f8",):
-            return keys
-        return np.where(keys < 0, keys ^ _SIGN, keys).view(np.float64)
+        return ranks.as_floats(keys) if self.kinds == ("f8",) else keys
 
     def _appended(self, column: NDArray[Any], bounds: Places) -> States:
         pool, sizes = self.pool, np.diff(bounds)
@@ -210,16 +204,7 @@ class RunsField(PooledField):
         begin, end, total = bounds[windows.low], bounds[windows.high], self.pool.total
         if (begin == end).any() or total[end[-1]] - total[begin[0]] >= 2**31:
             return None
-        out = np.empty((len(shares), len(windows)))
-        for at, stop in _stretches(begin, 2 * int((end - begin).max())):
-            low, high = int(begin[at]), int(end[stop - 1])
-            distinct, codes = _numbered(self.pool.values[low:high])
-            ranges = (begin[at:stop], end[at:stop], low)
-            for share, found in zip(shares, out, strict=True):
-                held = np.zeros(len(distinct), np.int32)
-                told = (codes, total[low : high + 1], *ranges, share, self._floats(distinct), held)
-                run_loops.run("slide_quantiles", *told, found[at:stop])
-        return out
+        return ranks.slide(self.pool.values, total, begin, end, shares, self._floats)
 
     def _selected(self, windows: Ranged, which: Places, rank: Places) -> NDArray[np.float64]:
         """Return the values of ranks within windows, as floats."""
@@ -353,41 +338,12 @@ class RunsField(PooledField):
         if (begin[1:] < begin[:-1]).any():
             order = np.argsort(begin, kind="stable")
             begin, end = begin[order], end[order]
-        for at, stop in _stretches(begin, 4 * int((end - begin).max())):
+        for at, stop in ranks.stretches(begin, 4 * int((end - begin).max())):
             low, high = int(begin[at]), int(end[at:stop].max())
-            distinct, codes = _numbered(entries.values[low:high])
+            distinct, codes = ranks.numbered(entries.values[low:high])
             which = np.arange(at, stop) if order is None else order[at:stop]
             weights = entries.weights[low:high]
             yield Block(which, distinct, codes, weights, begin[at:stop] - low, end[at:stop] - low)
-
-
-def _stretches(begin: Places, span: int) -> Iterator[tuple[int, int]]:
-    """Return where windows in the order of their begin are parted, so that those of a part lie together."""
-    at, span = 0, max(_BLOCK, span)
-    while at < len(begin):
-        stop = int(np.searchsorted(begin, begin[at] + span))
-        yield at, stop
-        at = stop
-
-
-def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the different values in order, and the number of each value among them.
-
-    Numbers are sorted with their places in the low bits, for which NumPy has vector code, unlike for argsort.
-    """
-    if values.dtype != object:
-        low, bits = int(values.min()), len(values).bit_length()
-        shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
-        keys = np.empty(len(values), np.int64)
-        run_loops.run("sort_keys", values, low, shift, bits, keys)
-        keys.sort()
-        distinct, codes = np.empty_like(values), np.empty(len(values), np.int32)
-        count = run_loops.run("number", keys, (1 << bits) - 1, values, codes, distinct)
-        if count >= 0:
-            return distinct[:count], codes
-    ordered = np.sort(values)
-    distinct = ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
-    return distinct, np.searchsorted(distinct, values).astype(np.int32)
 
 
 def _bounds(states: States) -> Places | None:

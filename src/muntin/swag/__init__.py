@@ -23,6 +23,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
+from muntin.algebra.holistic import Median, Quantile
 from muntin.swag.base import SlidingWindow, checked
 from muntin.swag.bint import BInt
 from muntin.swag.bulk import Bounds, Bulk, run
@@ -31,6 +32,7 @@ from muntin.swag.daba_lite import DabaLite
 from muntin.swag.fiba import Fiba
 from muntin.swag.flatfat import FlatFat
 from muntin.swag.flatfit import FlatFit
+from muntin.swag.quantiles import slid_quantile
 from muntin.swag.reactive import ReactiveAggregator
 from muntin.swag.recalculate import Recalculate
 from muntin.swag.slick_deque import SlickDeque
@@ -71,6 +73,10 @@ def slide(
     [3.0, 2.0, 1.5, 1.0]
     """
     aggregate = checked(aggregate, "slide")
+    if isinstance(aggregate, (Median, Quantile)):
+        found = slid_quantile(aggregate, values, window, times, length)
+        if found is not None:
+            return found
     bulk = _BLOCK if times is None and not isinstance(aggregate, RowAggregate) else TwoStacksLite.bulk
 
     def one_at_a_time(records: list[Any], limits: Bounds) -> list[Any]:

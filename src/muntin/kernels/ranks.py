@@ -1,0 +1,183 @@
+"""Ranks of numbers, and the quantiles of windows that slide over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muntin.kernels.compiled import Compiled
+
+_BLOCK = 1 << 14  # entries
+_SIGN = np.int64(2**63 - 1)
+
+
+def sort_keys(values: Any, low: int, shift: int, bits: int, keys: Any) -> None:
+    """Write the leading bits of values above the least one, with their places in the low bits."""
+    for i in range(len(values)):
+        keys[i] = (np.uint64(values[i] - low) >> np.uint64(shift)) << np.uint64(bits) | np.uint64(i)
+
+
+def number(sorted_keys: Any, mask: int, values: Any, codes: Any, distinct: Any) -> int:
+    """Number values by their rank; return how many different ones there are, -1 if it would take too long.
+
+    The low bits of each key, which a mask has, are the place of its value. Keys are in order, and the values
+    nearly so: keys have only their leading bits.
+    """
+    n = len(values)
+    steps = 0
+    for j in range(1, n):
+        key = sorted_keys[j]
+        v = values[key & mask]
+        i = j - 1
+        while i >= 0 and values[sorted_keys[i] & mask] > v:
+            sorted_keys[i + 1] = sorted_keys[i]
+            i -= 1
+            steps += 1
+        sorted_keys[i + 1] = key
+        if steps > 8 * n:
+            return -1
+    code = -1
+    last = values[0]
+    for j in range(n):
+        at = sorted_keys[j] & mask
+        if code < 0 or values[at] != last:
+            code += 1
+            last = values[at]
+            distinct[code] = last
+        codes[at] = code
+    return code + 1
+
+
+def slide_quantiles(
+    codes: Any, total: Any, begin: Any, end: Any, base: int, share: float, numbers: Any, held: Any, out: Any
+) -> None:
+    """Write the value at a share of the records in each range, interpolated, going along with them.
+
+    `held` has how many records of each code are in the range: `count` in all, `below` of them less than the
+    code `at`, where the value lies; `above` is the next code that is held. Ranges begin and end one after
+    the other, counted from a base, and none is empty.
+    """
+    lo = 0
+    hi = 0
+    at = 0
+    below = 0
+    count = 0
+    above = len(held)
+    for w in range(len(begin)):
+        first = begin[w] - base
+        last = end[w] - base
+        if first >= hi:  # nothing in common
+            for i in range(lo, hi):
+                held[codes[i]] = 0
+            lo = first
+            hi = first
+            at = codes[first]
+            below = 0
+            count = 0
+            above = len(held)
+        for i in range(hi, last):
+            code = codes[i]
+            more = total[i + 1] - total[i]
+            held[code] += more
+            count += more
+            below += more if code < at else 0
+            above = code if at < code < above else above
+        for i in range(lo, first):
+            code = codes[i]
+            less = total[i + 1] - total[i]
+            held[code] -= less
+            count -= less
+            below -= less if code < at else 0
+        lo = first
+        hi = last
+        place = (count - 1) * share
+        rank = int(place)
+        while rank < below:
+            if held[at] > 0:
+                above = at
+            at -= 1
+            below -= held[at]
+        while rank >= below + held[at]:
+            below += held[at]
+            at += 1
+        value = numbers[at]
+        part = place - rank
+        if part > 0 and rank + 1 == below + held[at]:
+            if above <= at:
+                above = at + 1
+            while held[above] == 0:
+                above += 1
+            upper = numbers[above]
+            value = min(max(value * (1 - part) + upper * part, value), upper)
+        out[w] = value
+
+
+run = Compiled("ranks", sort_keys, number, slide_quantiles)
+
+
+def as_keys(floats: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return floats as integers in the same order; NaN is the largest, and -0.0 is 0.0."""
+    bits = np.where(floats != floats, np.nan, floats + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ _SIGN, bits)
+
+
+def as_floats(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the floats that integers stand for."""
+    return np.where(keys < 0, keys ^ _SIGN, keys).view(np.float64)
+
+
+def stretches(begin: NDArray[np.int64], span: int) -> Iterator[tuple[int, int]]:
+    """Return where windows in the order of their begin are parted, so that those of a part lie together."""
+    at, span = 0, max(_BLOCK, span)
+    while at < len(begin):
+        stop = int(np.searchsorted(begin, begin[at] + span))
+        yield at, stop
+        at = stop
+
+
+def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the different values in order, and the number of each value among them.
+
+    Numbers are sorted with their places in the low bits, for which NumPy has vector code, unlike for argsort.
+    """
+    if values.dtype != object:
+        low, bits = int(values.min()), len(values).bit_length()
+        shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
+        keys = np.empty(len(values), np.int64)
+        run("sort_keys", values, low, shift, bits, keys)
+        keys.sort()
+        distinct, codes = np.empty_like(values), np.empty(len(values), np.int32)
+        count = run("number", keys, (1 << bits) - 1, values, codes, distinct)
+        if count >= 0:
+            return distinct[:count], codes
+    ordered = np.sort(values)
+    distinct = ordered[np.append(True, (ordered[1:] != ordered[:-1]).astype(bool))]
+    return distinct, np.searchsorted(distinct, values).astype(np.int32)
+
+
+def slide(
+    values: NDArray[np.int64],
+    total: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    shares: tuple[float, ...],
+    floats: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return quantiles of ranges of entries that begin and end one after the other, none of them empty.
+
+    Entry i has a value, of which `floats` makes a number, and total[i + 1] - total[i] records: fewer than
+    2^31 in all.
+    """
+    out = np.empty((len(shares), len(begin)))
+    for at, stop in stretches(begin, 2 * int((end - begin).max())):
+        low, high = int(begin[at]), int(end[stop - 1])
+        distinct, codes = numbered(values[low:high])
+        ranges = (begin[at:stop], end[at:stop], low)
+        for share, found in zip(shares, out, strict=True):
+            held = np.zeros(len(distinct), np.int32)
+            told = (codes, total[low : high + 1], *ranges, share, floats(distinct), held)
+            run("slide_quantiles", *told, found[at:stop])
+    return out
