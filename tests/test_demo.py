@@ -128,4 +128,8 @@ def test_no_java(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["--out", str(tmp_path)]) == 2
-    assert "there is none: install one" in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "there is none: install one" in told
+    assert "first.svg" in told  # a picture needs no Java
+    lines = ElementTree.parse(tmp_path / "first.svg").getroot().findall(".//{*}polyline")
+    assert len(lines) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import muntin as mt
 from muntin.demo import charts
 from muntin.demo.streams import STREAMS
+from muntin.generate import Arrivals, Football
 
 if TYPE_CHECKING:
     from muntin.spark import BatchMetrics
@@ -43,6 +46,16 @@ def write_page(path: Path, results: Results, batches: Sequence[BatchMetrics]) ->
         + "\n".join(figures)
         + "\n</body></html>\n"
     )
+    return path
+
+
+def write_first_picture(path: Path) -> Path:
+    """Write a picture of a minute of the match, which needs no Spark and so is there at once."""
+    stream = STREAMS[0]
+    query = replace(stream.queries[0], where=stream.where)
+    records = Arrivals(Football(seconds=60, hertz=5, seed=7), delay="2s").table()
+    windows = mt.aggregate(records, query, time="ts", key=stream.key)
+    path.write_text(_lines({str(query.name): windows}, str(query.name), "player", "speed", "m/s"))
     return path
 
 

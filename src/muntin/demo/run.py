@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.live import Live
 
 from muntin.cli.terminal import errors_into, interruption
-from muntin.demo.page import write_page
+from muntin.demo.page import write_first_picture, write_page
 from muntin.demo.streams import STREAMS, Stream
 from muntin.demo.tables import progress_table, show_results
 from muntin.generate import GENERATORS, Arrivals
@@ -80,6 +80,9 @@ def _demo(console: Console, seconds: float, out: Path) -> int:
     queries = sum(len(stream.queries) for stream in STREAMS)
     console.print(f"{queries} window queries over {len(STREAMS)} streams of football and factory sensors.")
     began = time.monotonic()
+    with console.status("Drawing a first picture"):
+        picture = write_first_picture(out / "first.svg")
+    console.print(f"A minute of it, computed without Spark, is in {picture}.")
     try:
         with (out / "demo.log").open("wb") as log, errors_into(log), console.status("Starting Spark"):
             spark = local_session("muntin demo")
