@@ -28,7 +28,7 @@ def value(text, **columns):
 
 
 @settings(max_examples=40)
-@given(st.lists(records(st.just(())), max_size=20))
+@given(st.lists(records([()], [0], range(5)).map(lambda drawn: drawn[1]), max_size=20))
 def test_as_in_plain_python(drawn):
     table = batch_of(drawn, (), False, marked=True)
     for text, meant in {**WHERE, **COMPUTED}.items():
@@ -85,6 +85,8 @@ VALUES = [
     ("7 % -3", 1),
     ("-7.5 % 2", -1.5),
     ("(-9223372036854775807 - 1) % -1", 0),
+    ("-9223372036854775808", -(2**63)),
+    ("TIMESTAMP '1970-01-01' + 90 * INTERVAL '1' SECOND", datetime.datetime(1970, 1, 1, 0, 1, 30)),
     ("ROUND(2.5)", 3.0),
     ("ROUND(-2.5)", -3.0),
     ("ROUND(1234, -2)", 1200),
@@ -135,6 +137,39 @@ def test_types_have_room():
     assert Expression("i + u").evaluate(small) == pa.array([382])
     assert Expression("i * f").evaluate(small) == pa.array([190.5])
     assert Expression("i = u OR f > 1").evaluate(small) == pa.array([True])
+
+
+def test_unsigned_integers_of_64_bits_are_compared_with_others():
+    table = pa.table({"u": pa.array([2**64 - 1, 1, None], pa.uint64()), "i": pa.array([-1, 1, 1])})
+    for text, want in {
+        "u > 1": [True, False, None],
+        "u = i": [False, True, None],
+        "i < u": [True, False, None],
+        "u IN (1, -1)": [False, True, None],
+        "u BETWEEN -5 AND 5": [False, True, None],
+        "CAST(u AS BOOLEAN)": [True, True, None],
+    }.items():
+        assert Expression(text).evaluate(table).to_pylist() == want, text
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("CASE WHEN s <> 'x' THEN CAST(s AS BIGINT) END", [1, None, 7, None]),
+        ("CASE s WHEN 'x' THEN 0.5 ELSE CAST(s AS BIGINT) END", [1.0, 0.5, 7.0, None]),
+        ("CASE WHEN s = 'x' THEN 0 WHEN CAST(s AS INT) > 1 THEN v * v ELSE -1 END", [-1, 0, 9, -1]),
+        ("CASE WHEN v < 10 THEN v * v ELSE 0 END", [0, 4, 9, 0]),
+        ("CASE WHEN TRUE THEN 5 ELSE v * v END", [5, 5, 5, 5]),
+        ("COALESCE(w, v * v)", [1, 4, 9, None]),
+        ("COALESCE(NULL, w, v * v, 6)", [1, 4, 9, 6]),
+    ],
+)
+def test_a_branch_is_computed_where_it_is_reached(text, want):
+    columns = {"s": ["1", "x", "7", None], "v": [2**40, 2, 3, None], "w": [1, None, None, None]}
+    table = pa.table(columns)
+    got = Expression(text).evaluate(table)
+    assert got.to_pylist() == want
+    assert Expression(text).evaluate(table.slice(0, 0)).type == got.type
 
 
 def test_zones_decimals_and_encoded_texts():
@@ -202,6 +237,10 @@ MISTAKES = [
     ("TIMESTAMP 'noon'", "'noon' is no TIMESTAMP"),
     ("INTERVAL '1' MONTH", "is no interval such as INTERVAL '5' MINUTE"),
     ("9223372036854775808", "does not fit 64 bits"),
+    ("-9223372036854775809", "does not fit 64 bits"),
+    ("CAST(5 AS TIMESTAMP)", "int64 is not cast to timestamp.us., since it has no unit: write TIMESTAMP"),
+    ("(" * 3000 + "a" + ")" * 3000, r"the expression '\({40}'... is nested too deeply, or too long\."),
+    ("a" + " + a" * 3000, r"the expression 'a \+ a \+ .*'... is nested too deeply, or too long\."),
     ("a IS b", "IS is followed by NULL, TRUE or FALSE"),
 ]
 
@@ -218,7 +257,7 @@ def test_what_is_no_text():
 
 
 def test_values_that_cannot_be_computed():
-    table = pa.table({"s": ["x"], "i": [2**62], "f": [True]})
+    table = pa.table({"s": ["x"], "i": [2**62], "f": [True], "t": pa.array([1], pa.timestamp("s"))})
     with pytest.raises(TypeError, match=r"the expression 's \+ 1' cannot be computed: string is no number\."):
         Expression("s + 1").evaluate(table)
     with pytest.raises(TypeError, match="string and int64 do not go together"):
@@ -229,8 +268,16 @@ def test_values_that_cannot_be_computed():
         Expression("UPPER(i)").evaluate(table)
     with pytest.raises(ValueError, match="the expression 'CAST\\(s AS BIGINT\\)' cannot be computed"):
         Expression("CAST(s AS BIGINT)").evaluate(table)
+    with pytest.raises(TypeError, match=r"cannot be computed: timestamp\[s\] and int64 cannot be added"):
+        Expression("t + 5").evaluate(table)
+    with pytest.raises(TypeError, match=r"ROUND\(t - t\)' cannot be computed of t \(timestamp\[s\]\)\."):
+        Expression("ROUND(t - t)").evaluate(table)
+    with pytest.raises(TypeError, match=r"timestamp\[s\] is not cast to int64, since its unit would be lost"):
+        Expression("CAST(t AS BIGINT)").evaluate(table)
+    with pytest.raises(TypeError, match=r"int64 is not cast to timestamp\[us\], since it has no unit"):
+        Expression("CAST(i AS TIMESTAMP)").evaluate(table)
     for text in ("i * 2", "i + i", "-i - i - 1"):
         with pytest.raises(OverflowError, match="left the 64-bit range; cast its columns to DOUBLE"):
             Expression(text).evaluate(table)
-    with pytest.raises(KeyError, match="the batch has no column 'z'; it has 's', 'i', 'f'"):
+    with pytest.raises(KeyError, match="the batch has no column 'z'; it has 's', 'i', 'f', 't'"):
         Expression("z + 1").evaluate(table)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import hypothesis.strategies as st
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -241,6 +242,27 @@ def test_having_that_breaks_off_leaves_all_as_it_was():
     assert rows(op.lookup(0, 10), "top") == [(2**62,)]
 
 
+def test_a_time_that_cannot_be_compared_leaves_all_as_it_was():
+    query = mt.tumbling("10s").agg(n=mt.count(), having="window_start > TIMESTAMP '2020-01-01'")
+    op = mt.WindowOperator(query, time="ts")
+
+    def batch(*times):
+        return pa.table({"ts": pa.array(times, pa.timestamp("s"))})
+
+    op.process(batch(2**61))
+    before = op.snapshot()
+    for later in (batch(2**61 + 20), batch(2**61 + 1, 2**61 + 20)):
+        with pytest.raises(ValueError, match="would result in out of bounds timestamp"):
+            op.process(later)
+        assert op.snapshot() == before
+
+
+def test_unsigned_integers_in_conditions():
+    table = pa.table({"ts": [1, 2, 12], "u": pa.array([2**64 - 1, 0, 7], pa.uint64())})
+    query = mt.tumbling(10).agg(m=mt.max("u"), n=mt.count(), where="u > 1", having="m > 9")
+    assert rows(mt.aggregate(table, query, time="ts"), "m", "n") == [(2**64 - 1, 1)]
+
+
 def test_look_ups_metrics_and_words():
     op = lanes_of()
     op.process({"ts": [1, 2, 6], "v": [1, 2, 3], "k": ["a", "a", "b"]})
@@ -353,6 +375,19 @@ def test_one_name_has_one_type_under_all_conditions():
     with pytest.raises(TypeError, match="column 'x' would be int64 for one query and string"):
         op.add(queries[1])
     assert rows(op.finish(), "query", "x") == [("a", 1), ("s", None)]
+
+
+def test_the_time_is_a_column():
+    with pytest.raises(ValueError, match="the time is a column, not expr\\('ts \\+ 1'\\): add"):
+        mt.WindowOperator(COUNT.agg(n=mt.count()), time=mt.expr("ts + 1"))
+
+
+@pytest.mark.parametrize("where", ["NULL", "f", "f AND v > 0"])
+def test_a_condition_that_is_null_lets_nothing_through(where):
+    queries = [COUNT.agg(n=mt.count(), where=where, name="some"), COUNT.agg(n=mt.count(), name="all")]
+    op = mt.WindowOperator(queries, time="ts")
+    op.process({"ts": [1], "v": [1], "f": pa.nulls(1)})
+    assert rows(op.process({"ts": [12], "v": [1], "f": pa.nulls(1)}), "query", "n") == [("all", 1)]
 
 
 def test_a_key_is_a_column():

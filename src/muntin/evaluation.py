@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
+from numpy.typing import NDArray
 from sqlglot import errors, exp
 
 from muntin import sql_functions as sql
@@ -46,26 +48,33 @@ class _UnsupportedError(Exception):
 def parsed(text: str) -> Parsed:
     """Return a text as something to compute; refuse what is no expression, saying where."""
     try:
-        node = sqlglot.parse_one(text)
+        return _parsed(text)
     except errors.ParseError as error:
         raise ValueError(_misread(text, error)) from None
     except errors.TokenError:
         raise ValueError(f"the expression {text!r} has a quote that is not closed.") from None
-    node = node.unnest()
+    except RecursionError:
+        raise ValueError(f"the expression {text[:40]!r}... is nested too deeply, or too long.") from None
+
+
+def _parsed(text: str) -> Parsed:
+    node = sqlglot.parse_one(text).unnest()
     try:
         step = _make(node)
     except _UnsupportedError as refused:
         raise ValueError(f"{refused} ({_place(text, refused.node)} of the expression {text!r}).") from None
     names = [column.name for column in node.find_all(exp.Column, bfs=False)]
     alone = node.name if isinstance(node, exp.Column) else None
-    careful = any(_is_careful(part) for part in node.walk())
-    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, careful, step)
+    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, _is_careful(node), step)
 
 
-def _is_careful(part: Any) -> bool:
-    """Tell whether a part may leave the range of integers, or meet a text that is no number."""
-    constant = isinstance(part, (exp.Neg, exp.Cast)) and isinstance(part.this, exp.Literal)
-    return type(part) in _CAREFUL and not constant
+def _is_careful(node: Any) -> bool:
+    """Tell whether some part may leave the range of integers, or meet a text that is no number."""
+    return any(type(part) in _CAREFUL and not _is_constant(part) for part in node.walk())
+
+
+def _is_constant(part: Any) -> bool:
+    return isinstance(part, (exp.Neg, exp.Cast)) and isinstance(part.this, exp.Literal)
 
 
 def _misread(text: str, error: errors.ParseError) -> str:
@@ -93,7 +102,7 @@ def evaluate(text: str, table: Any) -> pa.Array:
     try:
         value = found.step(columns)
     except (pa.ArrowException, TypeError) as error:
-        raise _failed(text, error) from error
+        raise _failed(text, error, columns) from error
     if isinstance(value, pa.Scalar):
         return sql.repeated(value, table.num_rows)
     return value
@@ -103,7 +112,10 @@ def _as_column(values: Any) -> Any:
     return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else arrow.column(values)
 
 
-def _failed(text: str, error: Exception) -> Exception:
+def _failed(text: str, error: Exception, columns: Columns) -> Exception:
+    if isinstance(error, pa.ArrowNotImplementedError):
+        kinds = ", ".join(f"{name} ({column.type})" for name, column in columns.items())
+        return TypeError(f"the expression {text!r} cannot be computed of {kinds or 'its constants'}.")
     if "overflow" in str(error):
         return OverflowError(
             f"the expression {text!r} left the 64-bit range; cast its columns to DOUBLE for floats."
@@ -160,6 +172,13 @@ def _literal(node: Any, make: Any) -> Step:
     if whole and int(node.this) >= 2**63:
         raise _UnsupportedError(node, f"{node.this} does not fit 64 bits")
     return _constant(pa.scalar(int(node.this), pa.int64()) if whole else pa.scalar(float(node.this)))
+
+
+def _negative(node: Any, make: Any) -> Step:
+    if isinstance(node.this, exp.Literal) and node.this.this == str(2**63):  # fits with its sign only
+        return _constant(pa.scalar(-(2**63), pa.int64()))
+    value = make(node.this)
+    return lambda columns: sql.negative(value(columns))
 
 
 def _interval(node: Any, make: Any) -> Step:
@@ -226,19 +245,70 @@ def _case(node: Any, make: Any) -> Step:
     default = node.args.get("default")
     otherwise = _constant(pa.scalar(None)) if default is None else make(default)
 
-    def step(columns: Columns) -> Any:
-        tests = [test(columns) for test, _ in branches]
-        if subject is not None:
-            there = subject(columns)
-            tests = [sql.compare("equal", there, test) for test in tests]
+    def whether(test: Step, columns: Columns) -> Any:
+        there = test(columns)
+        return there if subject is None else sql.compare("equal", subject(columns), there)
+
+    def at_once(columns: Columns) -> Any:
+        tests = [whether(test, columns) for test, _ in branches]
         return sql.choose(tests, [*(value(columns) for _, value in branches), otherwise(columns)])
 
-    return step
+    def in_turn(columns: Columns) -> Any:
+        left, parts = _rows(columns), []
+        for test, value in branches:
+            true = sql.true(whether(test, _taken(columns, left)), len(left))
+            parts.append((left[true], value(_taken(columns, left[true]))))
+            left = left[~true]
+        return sql.scattered([*parts, (left, otherwise(_taken(columns, left)))])
+
+    guarded = [branch.args["true"] for branch in node.args["ifs"]]
+    guarded += [*(branch.this for branch in node.args["ifs"][1:]), *([] if default is None else [default])]
+    return _guarding(guarded, in_turn, at_once)
 
 
 def _coalesce(node: Any, make: Any) -> Step:
     values = [make(value) for value in (node.this, *node.expressions)]
-    return lambda columns: pc.coalesce(*sql.alike([value(columns) for value in values]))
+
+    def at_once(columns: Columns) -> Any:
+        return pc.coalesce(*sql.alike([value(columns) for value in values]))
+
+    def in_turn(columns: Columns) -> Any:
+        left, parts = _rows(columns), []
+        for value in values:
+            found = value(_taken(columns, left))
+            column = sql.repeated(found, len(left)) if isinstance(found, pa.Scalar) else found
+            there = np.asarray(column.is_valid())
+            parts.append((left[there], column.filter(pa.array(there))))
+            left = left[~there]
+        return sql.scattered([*parts, (left, pa.scalar(None))])
+
+    return _guarding(node.expressions, in_turn, at_once)
+
+
+def _guarding(guarded: Iterable[Any], in_turn: Step, at_once: Step) -> Step:
+    """Return what computes parts for the rows that reach them, if they may raise over others.
+
+    Without columns, there are constants only.
+    """
+    if not any(_is_careful(part) for part in guarded):
+        return at_once
+    return lambda columns: in_turn(columns) if columns else at_once(columns)
+
+
+def _rows(columns: Columns) -> NDArray[np.int64]:
+    return np.arange(_count(columns))
+
+
+def _count(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:
+    """Return some rows of columns, or all of them."""
+    if len(rows) == _count(columns):
+        return columns
+    places = pa.array(rows)
+    return {name: column.take(places) for name, column in columns.items()}
 
 
 def _cast(node: Any, make: Any) -> Step:
@@ -253,6 +323,8 @@ def _cast(node: Any, make: Any) -> Step:
             return _constant(sql.cast(value({}), kind))
         except pa.ArrowException:
             raise _UnsupportedError(node, f"{node.this.sql()} is no {name}") from None
+        except TypeError as error:
+            raise _UnsupportedError(node, str(error)) from None
     return lambda columns: sql.cast(value(columns), kind)
 
 
@@ -294,7 +366,7 @@ _MAKERS: dict[type, tuple[Maker, tuple[str, ...]]] = {
     exp.Null: (lambda _node, _make: _constant(pa.scalar(None)), ()),
     exp.Interval: (_interval, ("this", "unit")),
     exp.Paren: _one(lambda value: value),
-    exp.Neg: _one(sql.negative),
+    exp.Neg: (_negative, ("this",)),
     exp.Not: _one(lambda value: pc.invert(sql.truth(value))),
     exp.Add: _two(sql.add),
     exp.Sub: _two(sql.subtract),

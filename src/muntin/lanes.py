@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import TIME
@@ -113,6 +112,16 @@ def lane_for(lanes: list[Lane], where: Expression | None, key: Sequence[str]) ->
     return found
 
 
+def check_columns(time: Any, key: Sequence[str]) -> None:
+    """Refuse times and keys that are no columns, and keys that other columns of the output are named like."""
+    for what, name in (("the time", time), *(("a key", name) for name in key)):
+        if isinstance(name, Expression):
+            raise ValueError(f"{what} is a column, not {name!r}: add the expression to the records as one.")
+    for name in key:
+        if name in output.FIXED or key.count(name) > 1:
+            raise ValueError(f"the key column {name!r} is named twice, or like a column of the output.")
+
+
 @dataclass
 class _Part:
     """The records of a batch that a lane takes in: read, but not yet taken."""
@@ -152,7 +161,7 @@ class Intake:
         parts: list[_Part] = []
         try:
             for lane in lanes:
-                chosen = None if lane.where is None else np.asarray(pc.fill_null(columns[lane.where], False))
+                chosen = None if lane.where is None else _true(columns[lane.where])
                 parts.append(self._read(lane, chosen, times, column.type, types, held))
             if any(part.waiting or part.lane.engine is None for part in parts):
                 check_answers(part.engine for part in parts)
@@ -249,6 +258,11 @@ class Intake:
         risky = any(part.engine.risky() for part in parts)
         told = undone_if_broken([part.engine for part in parts], take_in) if risky else take_in()
         return told, np.flatnonzero((times < marks) & ~counts) if survey.late else np.empty(0, np.int64)
+
+
+def _true(values: pa.Array) -> NDArray[np.bool_]:
+    """Return for which records a condition is true; one that is null for all of them has no type yet."""
+    return np.asarray(values.cast(pa.bool_()).fill_null(False))
 
 
 def _paced(part: _Part, pace: Pace) -> tuple[pa.Table, Any]:

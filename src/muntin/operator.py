@@ -140,14 +140,8 @@ class WindowOperator:
         return self._lane.keys
 
     def _check_columns(self) -> None:
+        lanes.check_columns(self._time, self._key)
         taken = {*self._key, *output.FIXED, *output.MEASURES}
-        for name in self._key:
-            if isinstance(name, Expression):
-                raise ValueError(
-                    f"a key is a column, not {name!r}: add the expression to the records as one."
-                )
-            if name in output.FIXED or self._key.count(name) > 1:
-                raise ValueError(f"the key column {name!r} is named twice, or like a column of the output.")
         for name, query in self._queries:
             having.check_names(name, query, self._key)
             for column in query.aggregates:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 INTERVALS = {  # in microseconds
     "MICROSECOND": 1,
@@ -52,7 +53,7 @@ def repeated(value: pa.Scalar, count: int) -> pa.Array:
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type that values of these types are compared in."""
+    """Return the type that values of these types have together."""
     known = list(dict.fromkeys(kind for kind in kinds if not pa.types.is_null(kind)))
     if not known:
         return pa.null()
@@ -86,6 +87,14 @@ def alike(values: Sequence[Any]) -> list[Any]:
     """Return values in the type that all can have."""
     kind = _common([value.type for value in values])
     return [value if value.type == kind else _as(value, kind) for value in values]
+
+
+def _comparable(a: Any, b: Any) -> list[Any]:
+    """Return values in the type that they are compared in."""
+    kinds = (a.type, b.type)
+    if pa.uint64() in kinds and a.type != b.type and all(pa.types.is_integer(kind) for kind in kinds):
+        return [value.cast(pa.decimal128(20, 0)) for value in (a, b)]  # which holds integers of both kinds
+    return alike([a, b])
 
 
 def _as(value: Any, kind: pa.DataType) -> Any:
@@ -139,6 +148,8 @@ def _same_unit(a: Any, b: Any) -> tuple[Any, Any]:
     """Return times and durations in one unit; a day is a timestamp."""
     values = [v.cast(pa.timestamp("ms")) if pa.types.is_date(v.type) else v for v in (a, b)]
     timed = [v.type for v in values if pa.types.is_timestamp(v.type) or pa.types.is_duration(v.type)]
+    if not timed:
+        raise TypeError(f"there is no arithmetic of {a.type} and {b.type}")
     if all(pa.types.is_timestamp(v.type) for v in values):
         values = alike(values)
         return values[0], values[1]
@@ -151,9 +162,12 @@ def _same_unit(a: Any, b: Any) -> tuple[Any, Any]:
     return values[0], values[1]
 
 
-def _arithmetic(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _arithmetic(function: Callable[[Any, Any], Any], done: str, a: Any, b: Any) -> Any:
     if _is_temporal(a, b):
-        return function(*_same_unit(a, b))
+        try:
+            return function(*_same_unit(a, b))
+        except pa.ArrowNotImplementedError:
+            raise TypeError(f"{a.type} and {b.type} cannot be {done}") from None
     a, b = number(a), number(b)
     if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
         a, b = floating(a), floating(b)
@@ -162,17 +176,17 @@ def _arithmetic(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 
 def add(a: Any, b: Any) -> Any:
     """Return a + b."""
-    return _arithmetic(pc.add_checked, a, b)
+    return _arithmetic(pc.add_checked, "added", a, b)
 
 
 def subtract(a: Any, b: Any) -> Any:
     """Return a - b."""
-    return _arithmetic(pc.subtract_checked, a, b)
+    return _arithmetic(pc.subtract_checked, "subtracted", a, b)
 
 
 def multiply(a: Any, b: Any) -> Any:
     """Return a * b."""
-    return _arithmetic(pc.multiply_checked, number(a), number(b))
+    return _arithmetic(pc.multiply_checked, "multiplied", number(a), number(b))
 
 
 def negative(value: Any) -> Any:
@@ -233,7 +247,7 @@ def logarithm(value: Any) -> Any:
 
 def compare(name: str, a: Any, b: Any) -> Any:
     """Return whether values compare in a way; null where one is null."""
-    a, b = alike([a, b])
+    a, b = _comparable(a, b)
     if pa.types.is_null(a.type):
         a, b = a.cast(pa.bool_()), b.cast(pa.bool_())
     return pc.call_function(name, [a, b])
@@ -242,6 +256,23 @@ def compare(name: str, a: Any, b: Any) -> Any:
 def is_boolean(value: Any, wanted: bool) -> Any:
     """Return whether values are true, or false, and not null."""
     return pc.coalesce(pc.equal(truth(value), wanted), pa.scalar(False))
+
+
+def true(value: Any, count: int) -> NDArray[np.bool_]:
+    """Return for which of that many rows a value is true, and neither false nor null."""
+    column = repeated(truth(value), count) if isinstance(value, pa.Scalar) else truth(value)
+    return np.asarray(column.fill_null(False))
+
+
+def scattered(parts: Sequence[tuple[NDArray[np.int64], Any]]) -> pa.Array:
+    """Return one column of values for some rows each; together they are all rows."""
+    values = alike([value for _, value in parts])
+    columns = [
+        repeated(value, len(rows)) if isinstance(value, pa.Scalar) else value
+        for (rows, _), value in zip(parts, values, strict=True)
+    ]
+    places = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    return pa.concat_arrays(columns).take(pa.array(places))
 
 
 def choose(tests: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -260,4 +291,16 @@ def cast(value: Any, kind: pa.DataType) -> Any:
         value = pc.trunc(value)
     if pa.types.is_timestamp(value.type) and pa.types.is_date(kind):
         return value.cast(kind, safe=False)
-    return _as(value, kind)
+    if _is_temporal(value) and _is_number(kind):
+        raise TypeError(
+            f"{value.type} is not cast to {kind}, since its unit would be lost: make the number a column"
+        )
+    if _is_number(value.type) and pa.types.is_temporal(kind):
+        raise TypeError(
+            f"{value.type} is not cast to {kind}, since it has no unit: "
+            "write TIMESTAMP '1970-01-01' + v * INTERVAL '1' SECOND"
+        )
+    try:
+        return _as(value, kind)
+    except pa.ArrowNotImplementedError:
+        raise TypeError(f"{value.type} is not cast to {kind}") from None

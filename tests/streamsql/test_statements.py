@@ -51,6 +51,29 @@ def test_the_columns_of_spark_are_those_of_rows() -> None:
     )
 
 
+def test_the_window_of_spark_has_an_offset_without_a_slide() -> None:
+    found = one("SELECT COUNT(*) FROM e GROUP BY window(ts, '10 minutes', offset => '5 minutes')")
+    assert found.query.window == mt.tumbling("10m", offset="5m")
+
+
+@pytest.mark.parametrize(
+    ("name", "having"),
+    [
+        ("top", "top > 5"),
+        ("first", "first > 5"),
+        ("the Top", '"the Top" > 5'),
+        ("null", '"null" > 5'),
+        ("true", '"true" > 5'),
+        ("case", '"case" > 5'),
+        ("select", '"select" > 5'),
+        ("interval", '"interval" > 5'),
+    ],
+)
+def test_a_word_of_sql_that_names_an_aggregate_is_quoted_in_having(name: str, having: str) -> None:
+    found = one(f'SELECT MAX(v) AS "{name}" FROM e [RANGE 10] HAVING MAX(v) > 5')
+    assert str(found.query.having) == having
+
+
 @pytest.mark.parametrize(
     ("written", "name"),
     [

@@ -23,6 +23,12 @@ from muntin.windows.base import Query
 
 Places = NDArray[np.int64]
 
+# Comparing these raises over no value.
+_TAME = (
+    *(pa.bool_(), pa.string(), pa.large_string(), pa.float32(), pa.float64()),
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
+)
+
 
 def check_names(name: str, query: Query, keys: list[str]) -> None:
     """Refuse a condition on columns that the rows of a query do not have."""
@@ -65,9 +71,16 @@ def known(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
 
 
 def may_raise(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
-    """Tell whether the condition of a query may break off over some rows."""
+    """Tell whether the condition of a query may break off over some rows.
+
+    Times, decimals and large unsigned integers may, where they are brought to the type of what they are
+    compared with. So may keys and bounds, whose types are not known here.
+    """
     having = query.having
-    return isinstance(having, Expression) and (having.careful or not known(query, answers))
+    if not isinstance(having, Expression):
+        return False
+    kinds = {"window_id": pa.int64(), **answers}
+    return having.careful or not all(kinds.get(column) in _TAME for column in having.columns)
 
 
 def reported(table: pa.Table, conditions: Mapping[str, Expression]) -> pa.Table:

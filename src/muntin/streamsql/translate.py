@@ -300,7 +300,7 @@ class Translation:
         aggregate = aggregate_of(self.source, call, at, self.windowed.time)
         for name, selected in self.aggregates.items():
             if selected == aggregate:
-                return exp.column(exp.to_identifier(name))
+                return exp.column(exp.to_identifier(name, quoted=not _reads_plainly(name)))
         raise self.fail(place(call, at), f"HAVING needs {shown(call)} among the columns: add it to SELECT.")
 
     def _expression(self, node: exp.Expr, at: int) -> str:
@@ -313,6 +313,16 @@ def default_name(node: exp.Expr) -> str:
     """Return the name of an aggregate without AS: the call as it is written, its function in lower case."""
     call = node.this if isinstance(node, exp.Window) else node
     return call.sql(StreamSql, normalize_functions="lower", comments=False)
+
+
+def _reads_plainly(name: str) -> bool:
+    """Tell whether a name without quotes is read as the column; one such as null or case is not."""
+    from muntin.expressions import Expression
+
+    try:
+        return Expression(f"({name} IN ({name} + 1, ABS({name})))").columns == (name,)
+    except ValueError:
+        return False
 
 
 def _is_spark(node: exp.Expr) -> bool:

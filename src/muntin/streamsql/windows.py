@@ -96,6 +96,10 @@ class Function:
 # ---- what each function makes ----
 
 
+def _tumbling(given: Given, length: str) -> Window:
+    return given.make(made.tumbling, given.duration(length), offset=given.offset())
+
+
 def _sliding(given: Given, length: str) -> Window:
     reach, every = given.duration(length), given.duration("slide")
     _refuse_mixed(given.source, given.at, (length, reach), ("slide", every))
@@ -221,11 +225,7 @@ def _policy_window(given: Given) -> Window:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "TUMBLE": Function(
-        ("time", "size", "offset"),
-        2,
-        lambda g: g.make(made.tumbling, g.duration("size"), offset=g.offset()),
-    ),
+    "TUMBLE": Function(("time", "size", "offset"), 2, lambda g: _tumbling(g, "size")),
     "HOP": Function(("time", "slide", "size", "offset"), 3, lambda g: _sliding(g, "size")),
     "CUMULATE": Function(
         ("time", "step", "size"),
@@ -279,7 +279,7 @@ SPARK: dict[str, Function] = {
     "WINDOW": Function(
         ("time", "length", "slide", "offset"),
         2,
-        lambda g: _sliding(g, "length") if "slide" in g else g.make(made.tumbling, g.duration("length")),
+        lambda g: _sliding(g, "length") if "slide" in g else _tumbling(g, "length"),
     ),
     "SESSION_WINDOW": Function(("time", "gap"), 2, lambda g: g.make(made.session, g.duration("gap"))),
 }
