@@ -106,6 +106,24 @@ def test_a_statement_must_agree_with_the_stream(folder, monkeypatch):
         load(Path("bad.toml"))
 
 
+def test_statements_must_agree_with_each_other(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    select = "SELECT COUNT(*) AS n FROM TUMBLE(ticks, ts, '1 minute') GROUP BY"
+    text = f'[source]\nformat = "csv"\npath = "ticks.csv"\n[[query]]\nsql = "{select} window_start"\n'
+    (folder / "bad.toml").write_text(f'{text}[[query]]\nsql = "{select} symbol, window_start"\n')
+    with pytest.raises(
+        MistakeError, match="line 7: the statement groups by symbol, but the key of the stream is nothing"
+    ):
+        load(Path("bad.toml"))
+
+
+def test_queries_are_tables(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text('query = [1, 2]\n[source]\nformat = "csv"\npath = "ticks.csv"\n')
+    with pytest.raises(MistakeError, match=r"line 1: a query is a table under \[\[query\]\], not 1\."):
+        load(path)
+
+
 # ---- the program itself ----
 
 

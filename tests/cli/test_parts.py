@@ -6,6 +6,7 @@ import pytest
 
 import muntin as mt
 from muntin.cli.calls import aggregate_of, window_of
+from muntin.cli.config import load
 from muntin.cli.folding import fold
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.running import run
@@ -153,6 +154,19 @@ def test_what_is_said_of_kafka_is_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(MistakeError, match=told):
             run([path], engine, fresh=False, as_lines=True)
+
+
+def test_changes_of_one_run_go_into_one_folder(tmp_path):
+    """A run does not go on where the folder of its changes is another; one file is written anew."""
+    path = tmp_path / "cars.toml"
+    digests = {}
+    for rows in ("changes", "folded"):
+        for place in ("out", "./out", "other"):
+            sink = f'[sink]\nformat = "csv"\nrows = "{rows}"\npath = "{place}"\n'
+            path.write_text(KAFKA + sink + '[checkpoint]\npath = "state"\n')
+            digests[rows, place] = load(path).digest
+    assert digests["changes", "out"] == digests["changes", "./out"] != digests["changes", "other"]
+    assert digests["folded", "out"] == digests["folded", "other"]
 
 
 def test_a_folder_with_files_of_others_is_refused(tmp_path):
