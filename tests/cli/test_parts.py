@@ -1,5 +1,8 @@
 """The parts of the command line by themselves: lines of TOML, calls, folding, batches of files."""
 
+import json
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -95,6 +98,34 @@ def test_text_is_cut_at_line_ends(tmp_path, size):
     tables = [again.read(number) for number in range(len(source.batches))]
     assert pa.concat_tables(tables)["t"].to_pylist() == list(range(50))
     assert len(tables) > 1 or size == 10**6
+
+
+def test_a_file_with_other_values_has_changed(tmp_path):
+    """Even where it has as many bytes as before."""
+    path = tmp_path / "a.csv"
+    path.write_text("t,v\n1,10\n")
+    source = open_source({"format": "csv", "path": str(path), "per_batch": 100, "types": {}}, "t")
+    again = Source.from_description(json.loads(json.dumps(source.described())))
+    assert again == source
+    assert again.changed_file() is None
+    then = path.stat().st_mtime_ns
+    path.write_text("t,v\n1,11\n")
+    os.utime(path, ns=(then + 1000, then + 1000))
+    assert again.changed_file() == str(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("csv", "t,u,v\n1,x,{}\n"), ("ndjson", '{{"t": 1, "u": "x", "v": {}}}\n')]
+)
+def test_who_said_a_type_is_not_told_to_say_it(tmp_path, kind, rows):
+    (tmp_path / f"1.{kind}").write_text(rows.format(1))
+    (tmp_path / f"2.{kind}").write_text(rows.format('"many"'))
+    for types, hint in (({}, True), ({"u": "string"}, True), ({"v": "int64"}, False)):
+        spec = {"format": kind, "path": str(tmp_path), "per_batch": 1000, "types": types}
+        source = open_source(spec, "t").only(["t", "v"])
+        with pytest.raises(MistakeError, match=rf"2\.{kind} cannot be read: ") as caught:
+            source.read(0)
+        assert ("say the type of its column in [source.types]" in str(caught.value)) == hint
 
 
 def test_row_groups_are_cut_into_batches(tmp_path):
