@@ -124,6 +124,30 @@ def test_queries_are_tables(tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("source", "sink", "line"),
+    [
+        ("in/part-000000.csv", 'path = "in/part-000000.csv"', 27),
+        ("in/*.csv", 'path = "./in/../in/part-000000.csv"', 27),
+        ("link.csv", 'path = "in/part-000000.csv"', 27),
+        ("in", 'rows = "changes"\npath = "in"', 28),
+        ("link.csv", 'rows = "changes"\npath = "in"', 28),
+    ],
+)
+def test_rows_do_not_replace_what_is_read(folder, tmp_path, monkeypatch, source, sink, line):
+    monkeypatch.chdir(tmp_path)
+    text = (folder / "ticks.csv").read_text()
+    Path("in").mkdir()
+    Path("in/part-000000.csv").write_text(text)
+    Path("link.csv").symlink_to("in/part-000000.csv")
+    Path("bad.toml").write_text(TICKS.replace("ticks.csv", source).replace('path = "out.csv"', sink))
+    with pytest.raises(MistakeError, match=rf"^bad\.toml, line {line}: rows would replace .*which bad\.toml"):
+        run([Path("bad.toml")], "embedded", fresh=False, as_lines=True)
+    assert sorted(os.listdir()) == ["bad.toml", "in", "link.csv"]
+    assert os.listdir("in") == ["part-000000.csv"]
+    assert Path("in/part-000000.csv").read_text() == text
+
+
 # ---- the program itself ----
 
 
