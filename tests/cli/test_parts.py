@@ -8,10 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import muntin as mt
+from muntin.cli import doctoring
 from muntin.cli.calls import aggregate_of, window_of
 from muntin.cli.config import load
+from muntin.cli.doctoring import Check
 from muntin.cli.folding import fold
 from muntin.cli.mistakes import MistakeError
+from muntin.cli.reports import Counts, Report
 from muntin.cli.running import run
 from muntin.cli.sinks import Parts, write_whole
 from muntin.cli.sources import Source, open_source
@@ -185,6 +188,21 @@ def test_what_is_said_of_kafka_is_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(MistakeError, match=told):
             run([path], engine, fresh=False, as_lines=True)
+
+
+def test_names_in_brackets_are_shown_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    report = Report("[blue]cars", as_lines=False)
+    report.rows(pa.table({"[bold]": ["[/x]", "[red]", ":car:"] * 20}))
+    report.resumed(Counts())
+    report.end(Counts(), 3, "[/out].csv", interrupted=False, checkpoint=None)
+    shown = capsys.readouterr().out
+    assert [line.strip() for line in shown.splitlines()[:4]] == ["[bold]", "[/x]", "[red]", ":car:"]
+    assert "[blue]cars: goes on after 0 batches.\n[blue]cars: done: 0 records in " in shown
+    assert shown.endswith(" s, 3 rows in [/out].csv.\n")
+    monkeypatch.setattr(doctoring, "_checks", lambda: [Check("pyspark", "amiss", "[/x]", "muntin[spark]")])
+    assert doctoring.doctor(as_lines=False) == 2
+    assert capsys.readouterr().out.splitlines()[1].split() == ["pyspark", "amiss", "[/x]", "muntin[spark]"]
 
 
 def test_changes_of_one_run_go_into_one_folder(tmp_path):
