@@ -12,6 +12,7 @@ from muntin.cli.checking import opened
 from muntin.cli.config import load
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.running import run
+from muntin.cli.states import Reached, State
 from tests.cli.program import TICKS, command, muntin, write_ticks
 
 
@@ -148,7 +149,69 @@ def test_rows_do_not_replace_what_is_read(folder, tmp_path, monkeypatch, source,
     assert Path("in/part-000000.csv").read_text() == text
 
 
+SMALL = """[source]
+format = "csv"
+path = "in.csv"
+per_batch = "5B"
+[stream]
+time = "t"
+[[query]]
+window = "tumbling(10)"
+aggregates = { total = "sum(v * 1000000000)" }
+[sink]
+format = "csv"
+path = "out.csv"
+[checkpoint]
+every = "0s"
+"""
+
+
+def test_a_first_run_that_fails_at_once_leaves_nothing(tmp_path, monkeypatch):
+    """What is put right then is no change of a pipeline at work; after a checkpoint, it is one."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("in.toml")
+    for place, left in ((1, []), (5, ["out.csv.checkpoint"])):
+        lines = ["t,v", *(f"{k},{k}" for k in range(5))]
+        lines[place] = f"{place},1000000000000"
+        Path("in.csv").write_text("\n".join(lines) + "\n")
+        path.write_text(SMALL)
+        with pytest.raises(MistakeError, match=r"^in\.toml: .* left the 64-bit range"):
+            run([path], "embedded", fresh=False, as_lines=True)
+        assert sorted(os.listdir()) == ["in.csv", "in.toml", *left]
+        path.write_text(SMALL.replace("1000000000", "1.0"))
+        if left:
+            with pytest.raises(MistakeError, match="has changed since the run"):
+                run([path], "embedded", fresh=False, as_lines=True)
+        else:
+            assert run([path], "embedded", fresh=False, as_lines=True) == 0
+            Path("out.csv").unlink()
+
+
+def test_a_checkpoint_whose_operator_is_damaged(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("torn.toml").write_text(TICKS.replace("out.csv", "torn.csv"))
+    pipeline = load(Path("torn.toml"))
+    state = State(pipeline, "embedded", fresh=False)
+    state.source(opened(pipeline))
+    state.save(Reached(1, None, 0, 0, b"torn"))
+    state.close()
+    with pytest.raises(MistakeError, match=r"torn\.csv\.checkpoint is damaged .* begin anew with --fresh"):
+        run([Path("torn.toml")], "embedded", fresh=False, as_lines=True)
+
+
 # ---- the program itself ----
+
+
+def test_a_mistake_that_shows_at_the_end(tmp_path):
+    """Without a watermark, all windows come out at the end, and so does what cannot be computed of them."""
+    (tmp_path / "in.csv").write_text("t,v\n1,1\n2,2\n3,3\n")
+    having = 'having = "total * 4611686018427387904 > 3"\naggregates = { total = "sum(v)" }\n[sink]'
+    begin = SMALL.index("aggregates")
+    (tmp_path / "in.toml").write_text(SMALL[:begin] + having + SMALL[SMALL.index("[sink]") + 6 :])
+    refused(
+        muntin("run", "--engine", "embedded", "in.toml", cwd=tmp_path), "in.toml: ", " left the 64-bit range"
+    )
+    assert not (tmp_path / "out.csv").exists()
 
 
 def refused(done, *words):

@@ -142,8 +142,10 @@ def _run_one(
         report.end(run.counts, rows, where, interrupted=not ended, checkpoint=checkpoint)
         return ended
     except OSError as error:
+        state.give_up()
         raise _without_room(pipeline, state, error) from error
     except MistakeError as error:
+        state.give_up()
         raise (_without_room(pipeline, state, error) if full_disk(error) else error) from error
     finally:
         report.stop()
