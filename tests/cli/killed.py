@@ -1,6 +1,7 @@
 """Runs a pipeline again and again, killed at ever later moments, and at last to its end.
 
 A child that was forked has all modules and kernels, and begins at once. Prints how often one was killed.
+The last run is that of another file, which may say that there are fewer checkpoints.
 """
 
 import os
@@ -35,12 +36,12 @@ def run(arguments: list[str], checkpoint: Path, seconds: float) -> int | None:
 
 
 if __name__ == "__main__":
-    checkpoint, warmup, *arguments = sys.argv[1:]
+    checkpoint, warmup, last, *arguments = sys.argv[1:]
     sys.argv = ["muntin", *arguments[:-1], warmup]
     assert main() == 0  # kernels are loaded before children are made
     kills = 0
     while kills < KILLS and (code := run(arguments, Path(checkpoint), 0.003 + 0.007 * kills)) is None:
         kills += 1
     print(kills)
-    sys.argv = ["muntin", *arguments]
+    sys.argv = ["muntin", *arguments[:-1], last]
     sys.exit(main())

@@ -12,6 +12,7 @@ from muntin.cli.checking import opened
 from muntin.cli.config import load
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.running import run
+from muntin.cli.states import Reached, State
 from tests.cli.program import TICKS, command, muntin, write_ticks
 
 
@@ -106,7 +107,111 @@ def test_a_statement_must_agree_with_the_stream(folder, monkeypatch):
         load(Path("bad.toml"))
 
 
+def test_statements_must_agree_with_each_other(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    select = "SELECT COUNT(*) AS n FROM TUMBLE(ticks, ts, '1 minute') GROUP BY"
+    text = f'[source]\nformat = "csv"\npath = "ticks.csv"\n[[query]]\nsql = "{select} window_start"\n'
+    (folder / "bad.toml").write_text(f'{text}[[query]]\nsql = "{select} symbol, window_start"\n')
+    with pytest.raises(
+        MistakeError, match="line 7: the statement groups by symbol, but the key of the stream is nothing"
+    ):
+        load(Path("bad.toml"))
+
+
+def test_queries_are_tables(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text('query = [1, 2]\n[source]\nformat = "csv"\npath = "ticks.csv"\n')
+    with pytest.raises(MistakeError, match=r"line 1: a query is a table under \[\[query\]\], not 1\."):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "line"),
+    [
+        ("in/part-000000.csv", 'path = "in/part-000000.csv"', 27),
+        ("in/*.csv", 'path = "./in/../in/part-000000.csv"', 27),
+        ("link.csv", 'path = "in/part-000000.csv"', 27),
+        ("in", 'rows = "changes"\npath = "in"', 28),
+        ("link.csv", 'rows = "changes"\npath = "in"', 28),
+    ],
+)
+def test_rows_do_not_replace_what_is_read(folder, tmp_path, monkeypatch, source, sink, line):
+    monkeypatch.chdir(tmp_path)
+    text = (folder / "ticks.csv").read_text()
+    Path("in").mkdir()
+    Path("in/part-000000.csv").write_text(text)
+    Path("link.csv").symlink_to("in/part-000000.csv")
+    Path("bad.toml").write_text(TICKS.replace("ticks.csv", source).replace('path = "out.csv"', sink))
+    with pytest.raises(MistakeError, match=rf"^bad\.toml, line {line}: rows would replace .*which bad\.toml"):
+        run([Path("bad.toml")], "embedded", fresh=False, as_lines=True)
+    assert sorted(os.listdir()) == ["bad.toml", "in", "link.csv"]
+    assert os.listdir("in") == ["part-000000.csv"]
+    assert Path("in/part-000000.csv").read_text() == text
+
+
+SMALL = """[source]
+format = "csv"
+path = "in.csv"
+per_batch = "5B"
+[stream]
+time = "t"
+[[query]]
+window = "tumbling(10)"
+aggregates = { total = "sum(v * 1000000000)" }
+[sink]
+format = "csv"
+path = "out.csv"
+[checkpoint]
+every = "0s"
+"""
+
+
+def test_a_first_run_that_fails_at_once_leaves_nothing(tmp_path, monkeypatch):
+    """What is put right then is no change of a pipeline at work; after a checkpoint, it is one."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("in.toml")
+    for place, left in ((1, []), (5, ["out.csv.checkpoint"])):
+        lines = ["t,v", *(f"{k},{k}" for k in range(5))]
+        lines[place] = f"{place},1000000000000"
+        Path("in.csv").write_text("\n".join(lines) + "\n")
+        path.write_text(SMALL)
+        with pytest.raises(MistakeError, match=r"^in\.toml: .* left the 64-bit range"):
+            run([path], "embedded", fresh=False, as_lines=True)
+        assert sorted(os.listdir()) == ["in.csv", "in.toml", *left]
+        path.write_text(SMALL.replace("1000000000", "1.0"))
+        if left:
+            with pytest.raises(MistakeError, match="has changed since the run"):
+                run([path], "embedded", fresh=False, as_lines=True)
+        else:
+            assert run([path], "embedded", fresh=False, as_lines=True) == 0
+            Path("out.csv").unlink()
+
+
+def test_a_checkpoint_whose_operator_is_damaged(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("torn.toml").write_text(TICKS.replace("out.csv", "torn.csv"))
+    pipeline = load(Path("torn.toml"))
+    state = State(pipeline, "embedded", fresh=False)
+    state.source(opened(pipeline))
+    state.save(Reached(1, None, 0, 0, b"torn"))
+    state.close()
+    with pytest.raises(MistakeError, match=r"torn\.csv\.checkpoint is damaged .* begin anew with --fresh"):
+        run([Path("torn.toml")], "embedded", fresh=False, as_lines=True)
+
+
 # ---- the program itself ----
+
+
+def test_a_mistake_that_shows_at_the_end(tmp_path):
+    """Without a watermark, all windows come out at the end, and so does what cannot be computed of them."""
+    (tmp_path / "in.csv").write_text("t,v\n1,1\n2,2\n3,3\n")
+    having = 'having = "total * 4611686018427387904 > 3"\naggregates = { total = "sum(v)" }\n[sink]'
+    begin = SMALL.index("aggregates")
+    (tmp_path / "in.toml").write_text(SMALL[:begin] + having + SMALL[SMALL.index("[sink]") + 6 :])
+    refused(
+        muntin("run", "--engine", "embedded", "in.toml", cwd=tmp_path), "in.toml: ", " left the 64-bit range"
+    )
+    assert not (tmp_path / "out.csv").exists()
 
 
 def refused(done, *words):
@@ -159,10 +264,7 @@ def test_values_that_do_not_fit(tmp_path):
     lines[-2] = lines[-2].rpartition(",")[0] + ",many"
     # so far from the start that types are told without it
     (tmp_path / "ticks.csv").write_text("\n".join(lines[:1] + lines[1:-2] * 130 + lines[-2:]) + "\n")
-    text = TICKS.replace("4kB", "1MB").replace(
-        'path = "ticks.csv"', 'path = "ticks.csv"\n[source.types]\nvolume = "int64"'
-    )
-    (tmp_path / "ticks.toml").write_text(text.replace('per_batch = "1MB"\n', "", 1))
+    (tmp_path / "ticks.toml").write_text(TICKS.replace("4kB", "1MB"))
     done = muntin("run", "--engine", "embedded", "ticks.toml", cwd=tmp_path)
     refused(done, "ticks.csv cannot be read: ", "[source.types]")
 

@@ -1,13 +1,20 @@
 """The parts of the command line by themselves: lines of TOML, calls, folding, batches of files."""
 
+import json
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import muntin as mt
+from muntin.cli import doctoring
 from muntin.cli.calls import aggregate_of, window_of
+from muntin.cli.config import load
+from muntin.cli.doctoring import Check
 from muntin.cli.folding import fold
 from muntin.cli.mistakes import MistakeError
+from muntin.cli.reports import Counts, Report
 from muntin.cli.running import run
 from muntin.cli.sinks import Parts, write_whole
 from muntin.cli.sources import Source, open_source
@@ -96,6 +103,34 @@ def test_text_is_cut_at_line_ends(tmp_path, size):
     assert len(tables) > 1 or size == 10**6
 
 
+def test_a_file_with_other_values_has_changed(tmp_path):
+    """Even where it has as many bytes as before."""
+    path = tmp_path / "a.csv"
+    path.write_text("t,v\n1,10\n")
+    source = open_source({"format": "csv", "path": str(path), "per_batch": 100, "types": {}}, "t")
+    again = Source.from_description(json.loads(json.dumps(source.described())))
+    assert again == source
+    assert again.changed_file() is None
+    then = path.stat().st_mtime_ns
+    path.write_text("t,v\n1,11\n")
+    os.utime(path, ns=(then + 1000, then + 1000))
+    assert again.changed_file() == str(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("csv", "t,u,v\n1,x,{}\n"), ("ndjson", '{{"t": 1, "u": "x", "v": {}}}\n')]
+)
+def test_who_said_a_type_is_not_told_to_say_it(tmp_path, kind, rows):
+    (tmp_path / f"1.{kind}").write_text(rows.format(1))
+    (tmp_path / f"2.{kind}").write_text(rows.format('"many"'))
+    for types, hint in (({}, True), ({"u": "string"}, True), ({"v": "int64"}, False)):
+        spec = {"format": kind, "path": str(tmp_path), "per_batch": 1000, "types": types}
+        source = open_source(spec, "t").only(["t", "v"])
+        with pytest.raises(MistakeError, match=rf"2\.{kind} cannot be read: ") as caught:
+            source.read(0)
+        assert ("say the type of its column in [source.types]" in str(caught.value)) == hint
+
+
 def test_row_groups_are_cut_into_batches(tmp_path):
     pq.write_table(
         pa.table({"t": range(1000), "v": pa.array(range(1000), pa.uint32())}),
@@ -153,6 +188,34 @@ def test_what_is_said_of_kafka_is_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(MistakeError, match=told):
             run([path], engine, fresh=False, as_lines=True)
+
+
+def test_names_in_brackets_are_shown_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    report = Report("[blue]cars", as_lines=False)
+    report.rows(pa.table({"[bold]": ["[/x]", "[red]", ":car:"] * 20}))
+    report.resumed(Counts())
+    report.end(Counts(), 3, "[/out].csv", interrupted=False, checkpoint=None)
+    shown = capsys.readouterr().out
+    assert [line.strip() for line in shown.splitlines()[:4]] == ["[bold]", "[/x]", "[red]", ":car:"]
+    assert "[blue]cars: goes on after 0 batches.\n[blue]cars: done: 0 records in " in shown
+    assert shown.endswith(" s, 3 rows in [/out].csv.\n")
+    monkeypatch.setattr(doctoring, "_checks", lambda: [Check("pyspark", "amiss", "[/x]", "muntin[spark]")])
+    assert doctoring.doctor(as_lines=False) == 2
+    assert capsys.readouterr().out.splitlines()[1].split() == ["pyspark", "amiss", "[/x]", "muntin[spark]"]
+
+
+def test_changes_of_one_run_go_into_one_folder(tmp_path):
+    """A run does not go on where the folder of its changes is another; one file is written anew."""
+    path = tmp_path / "cars.toml"
+    digests = {}
+    for rows in ("changes", "folded"):
+        for place in ("out", "./out", "other"):
+            sink = f'[sink]\nformat = "csv"\nrows = "{rows}"\npath = "{place}"\n'
+            path.write_text(KAFKA + sink + '[checkpoint]\npath = "state"\n')
+            digests[rows, place] = load(path).digest
+    assert digests["changes", "out"] == digests["changes", "./out"] != digests["changes", "other"]
+    assert digests["folded", "out"] == digests["folded", "other"]
 
 
 def test_a_folder_with_files_of_others_is_refused(tmp_path):

@@ -22,6 +22,10 @@ from muntin.cli.running import run
 from tests.cli.program import EXAMPLES, TICKS, command, muntin, recording, write_ticks
 
 SECONDS = 120
+# Hundreds of batches, each with a checkpoint: such a run is at work still when a test gets to interrupt it.
+LONG = TICKS.replace('"4kB"', '"300B"')
+# The same with few checkpoints is sooner done; a run may go on so, since that changes no rows.
+CALM = LONG.replace('every = "0s"', 'every = "10s"')
 
 
 @pytest.fixture
@@ -30,13 +34,27 @@ def ticks(tmp_path):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def want(tmp_path_factory):
+@pytest.fixture
+def long(tmp_path):
+    write_ticks(tmp_path, SECONDS, LONG)
+    return tmp_path
+
+
+def undisturbed(folder, pipeline):
     """Return the file of a run that nobody disturbs."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    write_ticks(folder, SECONDS)
+    write_ticks(folder, SECONDS, pipeline)
     assert run([folder / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
     return (folder / "out.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def want(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), TICKS)
+
+
+@pytest.fixture(scope="module")
+def want_of_long(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), CALM)
 
 
 def test_rows_are_those_of_the_operator(ticks, want):
@@ -108,75 +126,80 @@ def test_sources_of_other_formats_give_the_same_rows(ticks, want, kind):
     assert (ticks / "other.csv").read_text() == (ticks / "out.csv").read_text()
 
 
-def test_killed_at_many_moments(ticks, want):
-    (ticks / "warmup.toml").write_text(TICKS.replace("out.csv", "warmup.csv"))
-    checkpoint = ticks / "out.csv.checkpoint" / "embedded.checkpoint"
-    script = [sys.executable, "-m", "tests.cli.killed", str(checkpoint), str(ticks / "warmup.toml")]
-    arguments = ["run", "--engine", "embedded", "--json", str(ticks / "ticks.toml")]
+def test_killed_at_many_moments(long, want_of_long):
+    (long / "warmup.toml").write_text(CALM.replace("out.csv", "warmup.csv"))
+    (long / "calm.toml").write_text(CALM)
+    checkpoint = long / "out.csv.checkpoint" / "embedded.checkpoint"
+    files = [str(path) for path in (checkpoint, long / "warmup.toml", long / "calm.toml")]
+    script = [sys.executable, "-m", "tests.cli.killed", *files]
+    arguments = ["run", "--engine", "embedded", "--json", str(long / "ticks.toml")]
     done = subprocess.run([*script, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     (kills,) = [int(line) for line in lines if line.isdigit()]
     assert kills >= 3
     assert sum('"event": "resumed"' in line for line in lines) >= kills
-    assert (ticks / "out.csv").read_text() == want
+    assert (long / "out.csv").read_text() == want_of_long
 
 
 @contextlib.contextmanager
 def started(folder):
-    """The program at work: its first checkpoint is written."""
+    """The program at work: a checkpoint with rows is written."""
     program = command("run", "--engine", "embedded", "--json", "ticks.toml")
     with subprocess.Popen(program, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        assert [json.loads(process.stdout.readline())["event"] for _ in range(2)] == ["progress"] * 2
+        steps = map(json.loads, process.stdout)
+        assert next(step for step in steps if step["windows"])["event"] == "progress"
+        assert next(steps)["event"] == "progress"
         yield process
 
 
-def test_control_c_writes_a_checkpoint_and_the_next_run_goes_on(ticks, want):
-    with started(ticks) as program:
+def test_control_c_writes_a_checkpoint_and_the_next_run_goes_on(long, want_of_long):
+    with started(long) as program:
         program.send_signal(signal.SIGINT)
         *_, last = map(json.loads, program.stdout.read().splitlines())
         assert program.wait() == 130
     assert last["event"] == "interrupted"
     assert last["checkpoint"] == "out.csv.checkpoint"
     assert last["batches"] < last["of"]
-    assert (ticks / "out.csv").exists()  # what there is
+    assert (long / "out.csv").exists()  # what there is
     # what was interrupted holds to its engine and its pipeline
     with pytest.raises(MistakeError, match=r"--engine embedded was interrupted, .* begin anew with --fresh"):
-        run([ticks / "ticks.toml"], "spark", fresh=False, as_lines=True)
-    (ticks / "ticks.toml").write_text(TICKS.replace("mean(price)", "max(price)"))
+        run([long / "ticks.toml"], "spark", fresh=False, as_lines=True)
+    (long / "ticks.toml").write_text(LONG.replace("mean(price)", "max(price)"))
     with pytest.raises(MistakeError, match=r"has changed since the run .* begin anew with --fresh"):
-        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
-    (ticks / "ticks.toml").write_text(TICKS)
-    done = muntin("run", "--engine", "embedded", "ticks.toml", cwd=ticks)
+        run([long / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+    (long / "ticks.toml").write_text(CALM)
+    done = muntin("run", "--engine", "embedded", "ticks.toml", cwd=long)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"ticks: goes on after {last['batches']} batches.")
-    assert (ticks / "out.csv").read_text() == want
+    assert (long / "out.csv").read_text() == want_of_long
 
 
-def test_files_that_changed_and_damaged_checkpoints_are_refused(ticks, want):
-    with started(ticks) as program:
+def test_files_that_changed_and_damaged_checkpoints_are_refused(long, want_of_long):
+    with started(long) as program:
         os.kill(program.pid, signal.SIGKILL)
-    checkpoint = ticks / "out.csv.checkpoint" / "embedded.checkpoint"
+    checkpoint = long / "out.csv.checkpoint" / "embedded.checkpoint"
     whole = checkpoint.read_bytes()
     checkpoint.write_bytes(whole[:-9])
     with pytest.raises(MistakeError, match=r"is damaged .* restore it from a copy"):
-        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+        run([long / "ticks.toml"], "embedded", fresh=False, as_lines=True)
     checkpoint.write_bytes(whole)
-    records = (ticks / "ticks.csv").read_text()
-    (ticks / "ticks.csv").write_text(records + records.splitlines()[-1] + "\n")
+    records = (long / "ticks.csv").read_text()
+    (long / "ticks.csv").write_text(records + records.splitlines()[-1] + "\n")
     with pytest.raises(MistakeError, match=r"ticks.csv has changed since the run was interrupted"):
-        run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
-    (ticks / "ticks.csv").write_text(records)
-    assert run([ticks / "ticks.toml"], "embedded", fresh=True, as_lines=True) == 0
-    assert (ticks / "out.csv").read_text() == want
+        run([long / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+    (long / "ticks.csv").write_text(records)
+    (long / "ticks.toml").write_text(CALM)
+    assert run([long / "ticks.toml"], "embedded", fresh=True, as_lines=True) == 0
+    assert (long / "out.csv").read_text() == want_of_long
 
 
-def test_one_run_at_a_time(ticks):
-    with started(ticks) as program:
+def test_one_run_at_a_time(long):
+    with started(long) as program:
         os.kill(program.pid, signal.SIGSTOP)
         try:
             with pytest.raises(MistakeError, match=r"another run of .*ticks\.toml is at work"):
-                run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True)
+                run([long / "ticks.toml"], "embedded", fresh=False, as_lines=True)
         finally:
             program.kill()
 

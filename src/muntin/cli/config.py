@@ -171,6 +171,8 @@ def load(path: Path) -> Pipeline:
     root.done()
     kept = {name: root.values.get(name) for name in ("source", "stream", "query")}
     kept |= {"rows": sink.rows, "to": sink.format}
+    if sink.path is not None and sink.rows == "changes":  # rows of one run go into one folder
+        kept["path"] = str(sink.path.resolve())
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
     return Pipeline(
         path,
@@ -274,6 +276,8 @@ def _queries(root: Table) -> tuple[list[_Asked], tuple[Where, ...]]:
     listed = root.get("query", list, needed=True)
     asked: list[_Asked] = []
     for place, values in enumerate(listed):
+        if not isinstance(values, dict):
+            root.fail(f"a query is a table under [[query]], not {values!r}.", "query")
         table = Table(values, ("query", place), root.file, root.lines)
         asked += _statements(table) if "sql" in table.values else [_Asked(_query(table), table)]
     if not asked:
@@ -362,9 +366,9 @@ def _time_and_key(
             time = one.time
         if one.keys is not None:
             if key is not None and set(key) != set(one.keys):
-                named = ", ".join(one.keys) or "nothing"
+                named, others = (", ".join(names) or "nothing" for names in (one.keys, key))
                 one.table.fail(
-                    f"the statement groups by {named}, but the key of the stream is {', '.join(key)}.", "sql"
+                    f"the statement groups by {named}, but the key of the stream is {others}.", "sql"
                 )
             key = key if key is not None else one.keys
     if time is None:

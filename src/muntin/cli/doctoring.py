@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from muntin.cli.mistakes import MISTAKEN, OK, one_line
 from muntin.cli.sinks import as_json
@@ -42,7 +43,7 @@ def doctor(*, as_lines: bool) -> int:
     else:
         table = Table("check", "", "found", "what to do", box=None, header_style="bold")
         for check in checks:
-            table.add_row(check.name, _MARKS[check.state], check.found, check.advice)
+            table.add_row(check.name, _MARKS[check.state], Text(check.found), Text(check.advice))
         Console().print(table)
     return MISTAKEN if any(check.state == "amiss" for check in checks) else OK
 

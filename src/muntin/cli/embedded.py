@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from muntin.cli.reports import Counts, Report
 from muntin.cli.sources import Source
 from muntin.cli.states import Reached, State
 from muntin.operator import WindowOperator
+from muntin.slicing.envelope import SnapshotError
 from muntin.windows.durations import Clock, Duration
 
 _MILLISECOND = 1000  # in microseconds: Spark's watermarks are whole ones
@@ -42,7 +45,10 @@ class EmbeddedRun:
 
     def _make(self, reached: Reached) -> WindowOperator:
         if reached.operator is not None:
-            return WindowOperator.restore(reached.operator)
+            try:
+                return WindowOperator.restore(reached.operator)
+            except SnapshotError as error:
+                raise self._state.damaged(error) from error
         p = self._pipeline
         # The watermark moves with each batch, as on Spark: both count the same records.
         return WindowOperator(
@@ -70,18 +76,17 @@ class EmbeddedRun:
         self._save()
         if self._done < len(self._source.batches):
             return False
-        rows = self._operator.finish()
+        with self._told():
+            rows = self._operator.finish()
         self.counts.windows += rows.num_rows
         self._outlet.write(self._done, rows)
         return True
 
     def _step(self, table: pa.Table) -> None:
-        try:
+        with self._told():
             if self._delay is not None and self._largest is not None:
                 self._advance()
             self._keep(self._operator.process(table))
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise MistakeError(f"{self._pipeline.path}: {one_line(error)}") from error
         self._operator.take_late()  # they are counted, and not kept
         self.counts.records += table.num_rows
         self.counts.late = self._operator.metrics.late_dropped
@@ -89,6 +94,14 @@ class EmbeddedRun:
         if table.num_rows:
             newest = pc.max(times.cast(pa.int64())).as_py()
             self._largest = newest if self._largest is None else max(newest, self._largest)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what the operator refuses into a sentence about the pipeline."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise MistakeError(f"{self._pipeline.path}: {one_line(error)}") from error
 
     def _advance(self) -> None:
         """Move the watermark to where Spark's is: the newest time of the batches before, less the delay."""

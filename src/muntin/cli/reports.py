@@ -11,6 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from muntin.cli.sinks import as_json
 
@@ -40,9 +41,9 @@ class Report:
         errors = Console(stderr=True)
         if not as_lines and errors.is_terminal:
             self._bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(20),
-                TextColumn("{task.fields[told]}"),
+                TextColumn("{task.fields[told]}", markup=False),
                 console=errors,
             )
             self._task = self._bar.add_task(pipeline, total=None, told="starting")
@@ -54,7 +55,7 @@ class Report:
         if self._as_lines:
             self._line("resumed", counts)
         else:
-            Console().print(f"{self._pipeline}: goes on after {counts.batches} batches.", highlight=False)
+            _say(f"{self._pipeline}: goes on after {counts.batches} batches.")
 
     def step(self, counts: Counts) -> None:
         """Show how far it has come."""
@@ -89,7 +90,7 @@ class Report:
             text += f" {counts.late:,} records came too late: raise watermark or lateness to count them."
         if interrupted and checkpoint:
             text += " Run it again to go on."
-        Console().print(text, highlight=False, soft_wrap=True)
+        _say(text)
 
     def rows(self, rows: pa.Table) -> None:
         """Show rows: all as lines of JSON, the first of them on a terminal."""
@@ -99,13 +100,14 @@ class Report:
                 self._print({"event": "row", "pipeline": self._pipeline, "row": row})
             return
         names = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
-        table = Table(*names, box=None, header_style="bold")
+        table = Table(box=None, header_style="bold")
+        for name in names:
+            table.add_column(Text(name))
         for row in rows.slice(0, _SHOWN).select(names).to_pylist():
-            table.add_row(*(_shown(value) for value in row.values()))
-        console = Console()
-        console.print(table)
+            table.add_row(*(Text(_shown(value)) for value in row.values()))
+        Console().print(table)
         if rows.num_rows > _SHOWN:
-            console.print(f"... and {rows.num_rows - _SHOWN:,} more rows: a sink with a path keeps all.")
+            _say(f"... and {rows.num_rows - _SHOWN:,} more rows: a sink with a path keeps all.")
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began
@@ -121,6 +123,11 @@ class Report:
     def _print(facts: dict[str, Any]) -> None:
         sys.stdout.write(as_json(facts) + "\n")
         sys.stdout.flush()
+
+
+def _say(sentence: str) -> None:
+    """Print a sentence as it is: names in brackets are no markup."""
+    Console().print(sentence, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def _shown(value: Any) -> str:

@@ -23,7 +23,7 @@ def run(files: Sequence[Path], engine: str, *, fresh: bool, as_lines: bool) -> i
     """Run pipelines; return the exit code. All are checked before the first begins."""
     pipelines = [load(file) for file in files]
     sources = [_open(pipeline, engine) for pipeline in pipelines]
-    _check_places(pipelines)
+    _check_places(pipelines, sources)
     with contextlib.ExitStack() as stack:
         states = [stack.enter_context(_state(pipeline, engine, fresh=fresh)) for pipeline in pipelines]
         spark = stack.enter_context(_session(engine))
@@ -51,17 +51,33 @@ def _open(pipeline: Pipeline, engine: str) -> Source | None:
     return None
 
 
-def _check_places(pipelines: Sequence[Pipeline]) -> None:
-    """Refuse two pipelines that write into the same file."""
+def _check_places(pipelines: Sequence[Pipeline], sources: Sequence[Source | None]) -> None:
+    """Refuse two pipelines that write into the same file, and one that writes where a source is."""
+    read = {
+        Path(name): p for p, s in zip(pipelines, sources, strict=True) if s is not None for name in s.files
+    }
     taken: dict[Path, Path] = {}
     for pipeline in pipelines:
         if pipeline.sink.path is not None:
             place = pipeline.sink.path.resolve()
+            for file, reader in read.items():
+                if place in _written_over(file, pipeline.sink.rows):
+                    raise pipeline.mistake(
+                        ("sink", "path"),
+                        f"rows would replace {file}, which {reader.path} reads: name another path.",
+                    )
             if place in taken:
                 raise pipeline.mistake(
                     ("sink", "path"), f"{taken[place]} writes to {pipeline.sink.path} as well."
                 )
             taken[place] = pipeline.path
+
+
+def _written_over(file: Path, rows: str) -> set[Path]:
+    """Return the paths of sinks that would write over a file, which may be a link."""
+    folder = file.parent.resolve()
+    places = {file.resolve(), folder / file.name}
+    return places | {place.parent for place in places} if rows == "changes" else places
 
 
 @contextlib.contextmanager
@@ -126,8 +142,10 @@ def _run_one(
         report.end(run.counts, rows, where, interrupted=not ended, checkpoint=checkpoint)
         return ended
     except OSError as error:
+        state.give_up()
         raise _without_room(pipeline, state, error) from error
     except MistakeError as error:
+        state.give_up()
         raise (_without_room(pipeline, state, error) if full_disk(error) else error) from error
     finally:
         report.stop()

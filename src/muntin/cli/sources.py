@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -32,6 +33,19 @@ class Stretch(NamedTuple):
     end: int
 
 
+class Version(NamedTuple):
+    """By what a file is known to be as it was."""
+
+    size: int  # in bytes
+    changed: int  # when, in nanoseconds
+
+    @classmethod
+    def of(cls, path: str) -> Version:
+        """Return that of a file as it is now."""
+        stat = Path(path).stat()
+        return cls(stat.st_size, stat.st_mtime_ns)
+
+
 @dataclass(frozen=True)
 class Source:
     """Batches of records, by number; it can be sent to workers, and kept beside a checkpoint."""
@@ -39,7 +53,7 @@ class Source:
     spec: Mapping[str, Any]
     schema: pa.Schema
     batches: tuple[tuple[Stretch, ...], ...]
-    sizes: Mapping[str, int]  # of files, in bytes
+    files: Mapping[str, Version]
 
     def read(self, batch: int) -> pa.Table:
         """Return the records of a batch."""
@@ -52,7 +66,7 @@ class Source:
         try:
             table = _READERS[self.spec["format"]](stretch, self.schema)
         except (OSError, pa.ArrowException, KeyError) as error:
-            raise MistakeError(_unreadable(stretch.path, error)) from error
+            raise MistakeError(_unreadable(stretch.path, error, self.spec)) from error
         return table
 
     def only(self, names: Sequence[str]) -> Source:
@@ -65,7 +79,7 @@ class Source:
             "spec": dict(self.spec),
             "schema": self.schema.serialize().to_pybytes().hex(),
             "batches": self.batches,
-            "sizes": dict(self.sizes),
+            "files": dict(self.files),
         }
 
     @classmethod
@@ -73,12 +87,13 @@ class Source:
         """Return the source that was described."""
         schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"])))
         batches = tuple(tuple(Stretch(*s) for s in batch) for batch in described["batches"])
-        return cls(described["spec"], schema, batches, described["sizes"])
+        files = {path: Version(*version) for path, version in described["files"].items()}
+        return cls(described["spec"], schema, batches, files)
 
     def changed_file(self) -> str | None:
         """Return a file that is not as it was when the batches were cut, if there is one."""
-        for path, size in self.sizes.items():
-            if not Path(path).is_file() or Path(path).stat().st_size != size:
+        for path, version in self.files.items():
+            if not Path(path).is_file() or Version.of(path) != version:
                 return path
         return None
 
@@ -88,13 +103,13 @@ def open_source(spec: Mapping[str, Any], time: str | None) -> Source:
     if spec["format"] == "replay":
         return _open_replay(spec)
     files = _files(spec)
-    sizes = {path: Path(path).stat().st_size for path in files}
+    versions = {path: Version.of(path) for path in files}
     try:
         schema = _SCHEMAS[spec["format"]](files[0], spec["types"])
     except (OSError, pa.ArrowException) as error:
-        raise MistakeError(_unreadable(files[0], error)) from error
+        raise MistakeError(_unreadable(files[0], error, spec)) from error
     schema = pa.schema([_plain(field, time) for field in schema])
-    return Source(spec, schema, tuple(_batches(files, spec)), sizes)
+    return Source(spec, schema, tuple(_batches(files, spec)), versions)
 
 
 # ---- generators ----
@@ -139,11 +154,22 @@ def _files(spec: Mapping[str, Any]) -> list[str]:
     return [str(Path(name).absolute()) for name in found]
 
 
-def _unreadable(path: str, error: BaseException) -> str:
+def _unreadable(path: str, error: BaseException, spec: Mapping[str, Any]) -> str:
     said = one_line(error).rstrip(".")
     unfit = isinstance(error, pa.ArrowInvalid) and ("conver" in said or "changed from" in said)
-    hint = ": say the type of its column in [source.types]" if unfit else ""
+    guessed = unfit and not _type_is_said(path, said, spec["types"])
+    hint = ": say the type of its column in [source.types]" if guessed else ""
     return f"{path} cannot be read: {said}{hint}."
+
+
+def _type_is_said(path: str, said: str, types: Mapping[str, str]) -> bool:
+    """Tell whether a pipeline says the type of the column of which Arrow says that a value does not fit."""
+    if found := re.search(r"In CSV column #(\d+)", said):
+        with open(path, "rb") as file:
+            return csv.read_csv(BytesIO(file.readline())).column_names[int(found[1])] in types
+    if found := re.search(r"Column\(/(.*?)\) changed from", said):
+        return found[1] in types
+    return bool(types)  # of Parquet: its columns have types, and are converted to others only if said
 
 
 def _batches(files: Sequence[str], spec: Mapping[str, Any]) -> Iterator[tuple[Stretch, ...]]:
@@ -156,7 +182,7 @@ def _batches(files: Sequence[str], spec: Mapping[str, Any]) -> Iterator[tuple[St
         try:
             listed = list(units(path, most))
         except (OSError, pa.ArrowException) as error:
-            raise MistakeError(_unreadable(path, error)) from error
+            raise MistakeError(_unreadable(path, error, spec)) from error
         for stretch, size in listed:
             if batch and filled + size > most:
                 yield tuple(batch)

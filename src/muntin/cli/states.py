@@ -143,11 +143,24 @@ class State:
         except FileNotFoundError:
             return Reached(0, None, 0, 0, None)
         except SnapshotError as error:
-            raise MistakeError(
-                f"the checkpoint in {self.folder} is damaged ({one_line(error).rstrip('.')}): restore it "
-                "from a copy, or begin anew with --fresh."
-            ) from error
+            raise self.damaged(error) from error
         return Reached(**facts, operator=tables["operator"]["state"][0].as_py())
+
+    def damaged(self, error: SnapshotError) -> MistakeError:
+        """Return what is said of a checkpoint that cannot be read."""
+        return MistakeError(
+            f"the checkpoint in {self.folder} is damaged ({one_line(error).rstrip('.')}): restore it "
+            "from a copy, or begin anew with --fresh."
+        )
+
+    def give_up(self) -> None:
+        """Leave nothing of a run that failed before its first checkpoint: there is nothing to go on from.
+
+        Where a run on Kafka began to read is something, as nobody can tell it again.
+        """
+        reached = [self.folder / _CHECKPOINT, *self.spark.glob("commits/[0-9]*")]
+        if self._pipeline.source["format"] != "kafka" and not any(path.exists() for path in reached):
+            self._clear()
 
     def _clear(self) -> None:
         """Remove what an earlier run left; what says that there is one goes first."""
