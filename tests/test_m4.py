@@ -67,12 +67,12 @@ def test_beside_aggregates_that_hold_its_ends_with_texts(values, kind):
 
 
 def test_variation_beside_an_argument_that_is_a_text():
-    query = mt.tumbling(10).agg(where=mt.argmax("v", "s"), share=mt.relative_variation("v"))
+    query = mt.tumbling(10).agg(at=mt.argmax("v", "s"), share=mt.relative_variation("v"))
     batch = {"t": [1, 2, 12], "v": pa.array([2.0, 8.0, None]), "s": ["a", "b", "c"]}
     got = mt.aggregate(batch, query, time="t")
-    assert got.select(["where", "share"]).to_pylist() == [
-        {"where": "b", "share": 0.75},
-        {"where": None, "share": None},
+    assert got.select(["at", "share"]).to_pylist() == [
+        {"at": "b", "share": 0.75},
+        {"at": None, "share": None},
     ]
 
 
