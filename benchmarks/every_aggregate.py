@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import muntin as mt
+from benchmarks.comparisons import OwnSum
 from benchmarks.report import show
 from benchmarks.techniques import FIGURES
 from muntin.operator import WindowOperator
@@ -42,24 +43,6 @@ delayed by up to 2 s. Batches of {BATCH:,} records, {RECORDS:,} in all ({FEWER:,
 of {ROUNDS} runs. Values are of 84,232 kinds, as in the paper's football data. Out of order, a record moves
 all later ones by a position, so that count windows have to take records out of slices: with an inverse they
 are subtracted, a sum without inverse is computed anew."""
-
-
-class PlainSum(mt.Aggregate):
-    """A sum that cannot take out what went in."""
-
-    commutative = True
-
-    @staticmethod
-    def lift(v: float) -> float:
-        return v
-
-    @staticmethod
-    def combine(a: float, b: float) -> float:
-        return a + b
-
-    @staticmethod
-    def lower(a: float) -> float:
-        return a
 
 
 # ---- what is timed, and what it must answer ----
@@ -124,7 +107,7 @@ def member(got: bytes, records: Records) -> bool:
 AGGREGATES: dict[str, Timed] = {
     "count": Timed(mt.count(), equal(lambda r: len(r["v"]))),
     "sum": Timed(mt.sum("v"), close(lambda r: r["v"].sum())),
-    "sum without inverse": Timed(PlainSum("v"), close(lambda r: r["v"].sum())),
+    "sum without inverse": Timed(OwnSum("v"), close(lambda r: r["v"].sum())),
     "product": Timed(mt.product("factor"), close(lambda r: r["factor"].prod())),
     "mean": Timed(mt.mean("v"), close(lambda r: r["v"].mean())),
     "geomean": Timed(mt.geomean("v"), close(lambda r: np.exp(np.log(r["v"]).mean()))),

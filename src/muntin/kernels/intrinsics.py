@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
 WRAPPED = "an integer left the 64-bit range"
+_NOT_ZERO = ir.Constant(ir.IntType(1), 1)
+
+
+def _instruction(typed: Callable[[Any, Any], Any]) -> Any:
+    """Return what code can call with a word; Numba's own types also ask for the first argument."""
+    return intrinsic(typed)
 
 
 @intrinsic
@@ -24,6 +32,24 @@ def unwrap(_typing: Any, value: Any) -> Any:
         return context.make_helper(builder, signature.args[0], value=arguments[0]).data
 
     return value.type(value), codegen
+
+
+@_instruction
+def leading_zeros(_typing: Any, _word: Any) -> Any:
+    """Return how many zeros come before the first 1 of a word, which is not 0."""
+    return types.uint64(types.uint64), lambda _c, builder, _s, words: builder.ctlz(words[0], _NOT_ZERO)
+
+
+@_instruction
+def trailing_zeros(_typing: Any, _word: Any) -> Any:
+    """Return how many zeros come after the last 1 of a word, which is not 0."""
+    return types.uint64(types.uint64), lambda _c, builder, _s, words: builder.cttz(words[0], _NOT_ZERO)
+
+
+@_instruction
+def as_float(_typing: Any, _bits: Any) -> Any:
+    """Return the float with these bits."""
+    return types.float64(types.int64), lambda _c, builder, _s, bits: builder.bitcast(bits[0], ir.DoubleType())
 
 
 # In a user's functions, +, - and * are these: integers raise where they would wrap, all else is as it was.

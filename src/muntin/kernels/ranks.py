@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,31 @@ from numpy.typing import NDArray
 from muntin.kernels.compiled import Compiled
 
 _BLOCK = 1 << 14  # entries
-_SIGN = np.int64(2**63 - 1)
+_SINGLES = 1 << 16  # entries of one record each, which take a bit
+_INFINITY, _NAN = 0x7FF0000000000000, 0x7FF8000000000000  # as bits
+_SIGN = 2**63 - 1
+
+
+def order_bits(bits: Any) -> None:
+    """Turn the bits of floats into integers in the same order; all that are not a number are the largest."""
+    for i in range(len(bits)):
+        b = bits[i]
+        b = b ^ (b >> 63 & _SIGN)
+        bits[i] = _NAN if b > _INFINITY or b < ~_INFINITY else b
+
+
+def restore_bits(bits: Any) -> None:
+    """Turn such integers into the bits of floats."""
+    for i in range(len(bits)):
+        bits[i] ^= bits[i] >> 63 & _SIGN
+
+
+def longest(begin: Any, end: Any) -> int:
+    """Return the number of entries in the longest range."""
+    most = 0
+    for w in range(len(begin)):
+        most = max(most, end[w] - begin[w])
+    return most
 
 
 def sort_keys(values: Any, low: int, shift: int, bits: int, keys: Any) -> None:
@@ -115,18 +139,27 @@ def slide_quantiles(
         out[w] = value
 
 
-run = Compiled("ranks", sort_keys, number, slide_quantiles)
+run = Compiled("ranks", order_bits, restore_bits, longest, sort_keys, number, slide_quantiles)
 
 
 def as_keys(floats: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return floats as integers in the same order; NaN is the largest, and -0.0 is 0.0."""
-    bits = np.where(floats != floats, np.nan, floats + 0.0).view(np.int64)
-    return np.where(bits < 0, bits ^ _SIGN, bits)
+    keys = np.empty(len(floats), np.int64)
+    write_keys(floats, keys)
+    return keys
+
+
+def write_keys(floats: NDArray[np.float64], keys: NDArray[np.int64]) -> None:
+    """Write the same."""
+    np.add(floats, 0.0, out=keys.view(np.float64))
+    run("order_bits", keys)
 
 
 def as_floats(keys: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the floats that integers stand for."""
-    return np.where(keys < 0, keys ^ _SIGN, keys).view(np.float64)
+    bits = keys.copy()
+    run("restore_bits", bits)
+    return bits.view(np.float64)
 
 
 def stretches(begin: NDArray[np.int64], span: int) -> Iterator[tuple[int, int]]:
@@ -139,16 +172,9 @@ def stretches(begin: NDArray[np.int64], span: int) -> Iterator[tuple[int, int]]:
 
 
 def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the different values in order, and the number of each value among them.
-
-    Numbers are sorted with their places in the low bits, for which NumPy has vector code, unlike for argsort.
-    """
+    """Return the different values in order, and the number of each value among them."""
     if values.dtype != object:
-        low, bits = int(values.min()), len(values).bit_length()
-        shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
-        keys = np.empty(len(values), np.int64)
-        run("sort_keys", values, low, shift, bits, keys)
-        keys.sort()
+        keys, bits = _sorted_keys(values)
         distinct, codes = np.empty_like(values), np.empty(len(values), np.int32)
         count = run("number", keys, (1 << bits) - 1, values, codes, distinct)
         if count >= 0:
@@ -158,26 +184,76 @@ def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return distinct, np.searchsorted(distinct, values).astype(np.int32)
 
 
+def _sorted_keys(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Return the leading bits of values in order, each above its place; and how many bits that has.
+
+    For this NumPy has vector code, unlike for argsort.
+    """
+    low, bits = int(values.min()), len(values).bit_length()
+    shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
+    keys = np.empty(len(values), np.int64)
+    run("sort_keys", values, low, shift, bits, keys)
+    keys.sort()
+    return keys, bits
+
+
+def _ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rank of each value, equal ones by place; and the place of each rank."""
+    from muntin.kernels import rank_loops
+
+    keys, bits = _sorted_keys(values)
+    ranks = np.empty(len(values), np.int32)
+    if rank_loops.run("rank", keys, bits, values, ranks):
+        return ranks, keys
+    places = np.argsort(values, kind="stable")
+    ranks[places] = np.arange(len(values), dtype=np.int32)
+    return ranks, places
+
+
 def slide(
     values: NDArray[np.int64],
     total: NDArray[np.int64],
     begin: NDArray[np.int64],
     end: NDArray[np.int64],
     shares: tuple[float, ...],
-    floats: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    *,
+    floats: bool,
+    base: int = 0,
 ) -> NDArray[np.float64]:
     """Return quantiles of ranges of entries that begin and end one after the other, none of them empty.
 
-    Entry i has a value, of which `floats` makes a number, and total[i + 1] - total[i] records: fewer than
-    2^31 in all.
+    Entry i has a value, which may stand for a float, and total[i + 1] - total[i] records: fewer than 2^31
+    in all. Ranges are counted from the entry `base`.
     """
     out = np.empty((len(shares), len(begin)))
-    for at, stop in stretches(begin, 2 * int((end - begin).max())):
+    first, last = int(begin[0]) + base, int(end[-1]) + base
+    alone = total[last] - total[first] == last - first  # each entry is a single record
+    span = 2 * run("longest", begin, end)
+    for at, stop in stretches(begin, max(span, _SINGLES) if alone else span):
         low, high = int(begin[at]), int(end[stop - 1])
-        distinct, codes = numbered(values[low:high])
-        ranges = (begin[at:stop], end[at:stop], low)
-        for share, found in zip(shares, out, strict=True):
+        some, ranges = values[low + base : high + base], (begin[at:stop], end[at:stop], low)
+        if alone:
+            _slide_ranks(some, ranges, shares, floats, out[:, at:stop])
+            continue
+        distinct, codes = numbered(some)
+        numbers = as_floats(distinct) if floats else distinct.astype(np.float64)
+        for share, found in zip(shares, out[:, at:stop], strict=True):
             held = np.zeros(len(distinct), np.int32)
-            told = (codes, total[low : high + 1], *ranges, share, floats(distinct), held)
-            run("slide_quantiles", *told, found[at:stop])
+            told = (codes, total[low + base : high + base + 1], *ranges, share, numbers, held)
+            run("slide_quantiles", *told, found)
     return out
+
+
+def _slide_ranks(
+    values: NDArray[np.int64],
+    ranges: tuple[NDArray[np.int64], NDArray[np.int64], int],
+    shares: tuple[float, ...],
+    floats: bool,
+    out: NDArray[np.float64],
+) -> None:
+    from muntin.kernels import rank_loops
+
+    ranks, places = _ranked(values)
+    for share, found in zip(shares, out, strict=True):
+        words = np.zeros((len(values) >> 6) + 1, np.uint64)
+        rank_loops.run("slide_ranks", ranks, places, *ranges, share, values, floats, words, found)

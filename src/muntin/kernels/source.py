@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
-_STABLE = ("math", "cmath", "numpy")  # modules whose contents are the same in every process
+# Modules whose contents are the same in every process.
+_STABLE = ("math", "cmath", "numpy", "muntin.kernels.intrinsics")
 
 
 class NoSourceError(Exception):

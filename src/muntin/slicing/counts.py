@@ -59,9 +59,27 @@ class CountSlices:
         if self._in_order:
             if stretch.keys > 1:
                 stretch = stretch.take(canonical(stretch, None))
+            elif self._passes_through(stretch):
+                self._append(stretch)
+                return
             self._settle(self.store, stretch)
         else:
             self.pending.add(stretch, tie)
+
+    def _passes_through(self, stretch: Stretch) -> bool:
+        """Tell whether each record has a slice of its own, and there are more than older ones that stay."""
+        store = self.store
+        if self.grid is None or not self.grid.everywhere or not store.by_time():
+            return False
+        base = store.ordered().base if store.count else self.seen[0]
+        each = base is not None and base + store.count == self.seen[0]
+        return each and len(stretch) >= min(store.count, self.longest)
+
+    def _append(self, stretch: Stretch) -> None:
+        """Add records of the only key, and let go of what no window to come can hold."""
+        kept = min(self.store.count, self.longest - 1)
+        self.store.append_records(int(self.seen[0]), stretch.times, stretch.values, kept)
+        self.seen[0] += len(stretch)
 
     def advance(self, watermark: float, lateness: int) -> AggregateStore:
         """Settle what no record can come before any more; return a store with all that is in view."""
@@ -150,7 +168,7 @@ class CountSlices:
             codes = np.zeros(len(stretch), np.int64)
             positions = np.arange(len(codes)) + self.seen[0]
         starts = self._starts(positions)
-        if starts is positions:  # each record has a slice of its own
+        if self.grid.everywhere:
             bounds, first = np.arange(len(codes) + 1), stretch.times.copy()
             last, rows = first.copy(), np.ones(len(codes), np.int64)
         else:
@@ -174,7 +192,12 @@ class CountSlices:
     def live(self) -> NDArray[np.bool_]:
         """Return which slices a window to come can hold."""
         store = self.store
-        live: NDArray[np.bool_] = store.column("start") + self.longest > self.seen[store.column("code")]
+        base = store.ordered().base if store.by_time() else None
+        if base is not None:
+            live = np.zeros(store.count, bool)
+            live[max(0, self.seen[0] - self.longest + 1 - base) :] = True
+            return live
+        live = store.column("start") + self.longest > self.seen[store.column("code")]
         return live
 
     @property

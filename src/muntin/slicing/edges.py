@@ -38,6 +38,7 @@ class EdgeGrid:
         self.irregular = irregular
         periods = np.array(self.progressions, np.int64).reshape(-1, 3)
         self._periods, self._phases, self._origins = periods.T
+        self.everywhere = (1, 0, NEVER) in self.progressions  # each tick is an edge
         self._current = (0, 0)  # the slice found last: the next record is most often in it
 
     def floor(self, t: int) -> int:
@@ -80,7 +81,7 @@ class EdgeGrid:
 
     def floors(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the last edge at or before each time."""
-        if (1, 0, NEVER) in self.progressions:
+        if self.everywhere:
             return times
         out = np.full(len(times), _NONE)
         for period, phase, origin in self.progressions:

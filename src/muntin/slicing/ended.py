@@ -145,12 +145,29 @@ def latest_ends(planned: PlannedQuery, times: Places) -> Places:
 
 def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:
     """Return the first cells of keys at or past starts."""
-    cells, first = len(ordered), int(ordered.start[0])
-    if ordered.code[0] == ordered.code[-1] and ordered.start[-1] - first == cells - 1:  # without a gap
-        return np.clip(start - first, 0, cells)
+    if ordered.base is not None:
+        return np.clip(start - ordered.base, 0, len(ordered))
     out = np.empty(len(code), np.int64)
     machines.run("locate", frozen(ordered.code), frozen(ordered.start), code, start, out)
     return out
+
+
+def _of_single_records(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows | None:
+    """Return windows of the only key, numbered from first to last, if each record is a cell; else None."""
+    grid, base = planned.window, ordered.base
+    if base is None or grid.steps > 1 or first > last:
+        return None
+    begin, stop = int(grid.start(first)) - base, int(end(grid, last)) - base
+    if begin < 0 or stop > len(ordered):
+        return None
+    low = np.arange(begin, stop - grid.length + 1, grid.pitch)
+    count = len(low)
+    starts = ordered.first[begin : stop - grid.length + 1 : grid.pitch]
+    ends = ordered.last[begin + grid.length - 1 : stop : grid.pitch]
+    if starts.flags.writeable:  # they may change, unlike the rows
+        starts, ends = starts.copy(), ends.copy()
+    query, code = (np.broadcast_to(np.int64(n), count) for n in (planned.number, ordered.code[0]))  # no room
+    return Rows(query, code, starts, ends, np.arange(first, last + 1), None, low, low + grid.length)
 
 
 def count_windows(
@@ -158,10 +175,15 @@ def count_windows(
 ) -> Rows:
     """Return windows of positions that are full and new, or hold a new one; with `partial`, all begun."""
     grid: Any = planned.window
-    codes = ordered.code[np.append(True, ordered.code[1:] != ordered.code[:-1])]
+    one_key = ordered.code[0] == ordered.code[-1]
+    codes = ordered.code[:1] if one_key else ordered.code[np.append(True, np.diff(ordered.code) != 0)]
     least = np.minimum(before[codes], changed[codes])  # windows that end past this are new or changed
     first = np.maximum(last_ended(grid, least) + 1, 0)
     last = grid.high(after[codes] - 1) if partial else last_ended(grid, after[codes])
+    if one_key:
+        rows = _of_single_records(planned, ordered, int(first[0]), int(last[0]))
+        if rows is not None and end(grid, int(first[0])) > before[codes[0]]:
+            return rows
     counts = np.maximum(last - first + 1, 0)
     code = np.repeat(codes, counts)
     k = np.arange(len(code)) + np.repeat(first - np.cumsum(counts) + counts, counts)

@@ -258,7 +258,7 @@ class Engine(Holdings):
         only = len(counts) == 1 and self.slices.grid is None and not self.slices.sessions
         if not only or keys > 1 or self.policy != "in_order":
             return None
-        return max(_SMALL_PART, 2 * counts[0].longest)
+        return max(_SMALL_PART, counts[0].longest)
 
     def _process_parts(
         self, times: Places, codes: Places, keys: KeyTable, values: dict[int, Values], size: int
@@ -273,8 +273,11 @@ class Engine(Holdings):
             tables.append(self.tables.table(emission, keys))
             if late is not None:
                 dropped.append(late + begin)
-            if self._crowded():
+            full = crowded(self.slices.fields)
+            if full or (self._crowded() and not self.slices.counts):  # those let go of slices by themselves
                 self.slices.let_go(self.watermark, self.lateness)
+            if full:
+                self._pack_pools()
         return output.in_turn(tables), np.concatenate(dropped) if dropped else None
 
     def process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:

@@ -88,6 +88,11 @@ class FieldPartials(ABC):
     def of_segments(self, values: Values, bounds: Places) -> States:
         """Return the partials of neighbouring records, from one bound to the next."""
 
+    def followed(self, states: States, values: Values) -> States:
+        """Return partials, followed by those of records, each by itself."""
+        alone = self.of_segments(values, np.arange(values.count + 1))
+        return np.concatenate([states, alone]) if len(states) else alone
+
     @abstractmethod
     def scatter(
         self, values: Values, at: Places, blank: NDArray[np.bool_], states: States, *, apart: bool

@@ -296,6 +296,12 @@ class Folds:
         if self._prefixes or self._stacks or self._trees:
             self.touch(np.array([at]), np.array([code]), np.array([start]), count, between=False)
 
+    def touch_since(self, at: int, start: int, count: int) -> None:
+        """Take note that all cells of the only key from a place and start on are new."""
+        if self._prefixes or self._stacks or self._trees:
+            places = np.arange(at, count) if self._trees else np.empty(0, np.int64)
+            self.touch(places, np.zeros(1, np.int64), np.array([start]), count, between=False)
+
     def take(self, places: Places) -> None:
         """Follow cells to other places: some are gone, the others keep their order."""
         for stacks in self._stacks.values():

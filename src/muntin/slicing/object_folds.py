@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Combine = Callable[[Any, Any], Any]
-_SOME = 64  # records
+_FEW = 8  # records, a power of two
 EXACT = decimal.Context(prec=128)  # sums of decimals, of up to 76 digits, lose none
 
 
@@ -42,9 +42,14 @@ def fold_segments(
 
 
 def _fold_records(columns: list[list[Any]], lift: Callable[..., Any], combine: Combine) -> Any:
-    """Lift and fold records some at a time, so that their states are short-lived."""
-    blocks = [slice(begin, begin + _SOME) for begin in range(0, len(columns[0]), _SOME)]
-    return fold([fold(list(map(lift, *(c[block] for c in columns))), combine) for block in blocks], combine)
+    """Lift and fold records, a few neighbours at a time, so that most states are short-lived."""
+    count = len(columns[0])
+    whole = count - count % _FEW
+    few = [map(lift, *(c[first:whole:_FEW] for c in columns)) for first in range(_FEW)]
+    while len(few) > 1:
+        few = [map(combine, older, newer) for older, newer in zip(few[::2], few[1::2], strict=True)]
+    rest = map(lift, *(c[whole:] for c in columns))
+    return fold([*few[0], *rest], combine)
 
 
 class SharedRanges:
@@ -65,9 +70,10 @@ class SharedRanges:
 
     def of(self, low: int, high: int) -> Any:
         """Return what comes of the states from one place up to another, at least one."""
-        if (low, high) not in self._folded:
-            self._folded[low, high] = self._finish(self._fold(low, high))
-        return self._folded[low, high]
+        which = (low, high)
+        if which not in self._folded:
+            self._folded[which] = self._finish(self._fold(low, high))
+        return self._folded[which]
 
     def _fold(self, low: int, high: int) -> Any:
         lefts, rights, level = [], [], 0

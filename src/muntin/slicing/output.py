@@ -53,8 +53,8 @@ def row_order(emission: Emission) -> Places | None:
             return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
     if number is not None and not retracted.any() and (query == query[0]).all():
-        columns = [np.diff(column) for column in (end, start, number)]
-        if all((steps >= 0).all() for steps in columns):
+        columns = (end, start, number)
+        if all((column[1:] >= column[:-1]).all() for column in columns):
             return None
     order = np.lexsort((query if number is None else number, query, start, end, ~retracted))
     return None if (order[1:] > order[:-1]).all() else order
@@ -266,7 +266,7 @@ class WindowColumns:
             cut(self._queries) if alone else coded(self._places[taken(joined(emission.query))], self.labels),
             times(taken(joined(emission.start)), self._time),
             times(taken(joined(emission.end)), self._time),
-            cut(self._nulls) if numbers is None else arrow.numbers(numbers, missing=numbers == NEVER),
+            cut(self._nulls) if numbers is None else _numbered(numbers),
             *(self._measures(emission, order) if self._measure is not None else ()),
             cut(self._zeros) if revisions is None else arrow.numbers(taken(revisions)),
             cut(self._inserts) if changes is None else coded(taken(changes), CHANGES),
@@ -286,9 +286,17 @@ class WindowColumns:
         return columns
 
     def _make(self, room: int) -> None:
-        self._room, zeros = room, np.zeros(room, np.int64)
-        self._nulls, self._zeros = pa.nulls(room, pa.int64()), arrow.numbers(zeros)
-        self._inserts, self._queries = coded(zeros, CHANGES), coded(zeros, self.labels)
+        self._room, zeros = room, arrow.numbers(np.zeros(room, np.int64))  # memory that nobody has to touch
+        none = pa.py_buffer(np.zeros(room // 8 + 1, np.int8))
+        self._nulls = pa.Array.from_buffers(pa.int64(), room, [none, zeros.buffers()[1]], null_count=room)
+        self._zeros, places = zeros, np.zeros(room, np.int32)
+        self._inserts, self._queries = coded(places, CHANGES), coded(places, self.labels)
+
+
+def _numbered(numbers: Places) -> pa.Array:
+    """Return the numbers of windows, null where there is none."""
+    missing = numbers == NEVER
+    return arrow.numbers(numbers, missing=missing if missing.any() else None)
 
 
 def together(tables: list[pa.Table]) -> pa.Table:

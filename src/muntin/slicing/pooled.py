@@ -67,6 +67,12 @@ class Pool:
                 total[: self.used + 1] = self.total[: self.used + 1]
                 self.total = total
 
+    def append(self, count: int) -> NDArray[Any]:
+        """Return room for so many more values, which are to be written there."""
+        self.reserve(count)
+        self.used += count
+        return self.values[self.used - count : self.used]
+
     def counts(self, begin: int, end: int) -> Places:
         """Return how many records have each of some values."""
         return np.diff(self.total[begin : end + 1])

@@ -10,6 +10,27 @@ from typing import Any
 
 from muntin.kernels.compiled import Compiled
 
+# ---- windows that slide ----
+
+
+def go_forward(low: Any, high: Any) -> bool:
+    """Tell whether windows begin and end one after the other."""
+    forward = True
+    for w in range(1, len(low)):
+        forward &= low[w] >= low[w - 1] and high[w] >= high[w - 1]
+    return forward
+
+
+def end_to_end(states: Any, low: Any, high: Any) -> tuple[bool, bool]:
+    """Tell whether the slices of windows that go forward lie end to end; and whether each has one entry."""
+    close = True
+    single = states[low[0], 1] - states[low[0], 0] == 1
+    for s in range(low[0] + 1, high[-1]):
+        close &= states[s, 0] == states[s - 1, 1]
+        single &= states[s, 1] - states[s, 0] == 1
+    return close, single
+
+
 # ---- making runs ----
 
 
@@ -27,6 +48,15 @@ def sort_segments(values: Any, bounds: Any, most: int) -> None:
                 values[j + 1] = values[j]
                 j -= 1
             values[j + 1] = v
+
+
+def number_singles(total: Any, used: int, states: Any) -> None:
+    """Count a record for each of some values at the end of a pool, and give it a stretch by itself."""
+    before = total[used]
+    for s in range(len(states)):
+        total[used + s + 1] = before + s + 1
+        states[s, 0] = used + s
+        states[s, 1] = used + s + 1
 
 
 def encode(sorted_values: Any, bounds: Any, values: Any, total: Any, used: int, states: Any) -> int:
@@ -301,6 +331,9 @@ def slide_modes(codes: Any, weights: Any, begin: Any, end: Any, tree: Any, out: 
 
 run = Compiled(
     "run_loops",
+    go_forward,
+    end_to_end,
+    number_singles,
     sort_segments,
     encode,
     join_runs,

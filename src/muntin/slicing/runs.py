@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from muntin.algebra.holistic import CountDistinct, Median, Mode, Quantile
 from muntin.kernels import ranks
 from muntin.slicing import run_loops
-from muntin.slicing.fields import Answers, States
+from muntin.slicing.fields import Answers, States, Values
 from muntin.slicing.pooled import _LONG, Pool, PooledField, Ranged
 
 Places = NDArray[np.int64]
@@ -60,17 +60,32 @@ class RunsField(PooledField):
         return ranks.as_floats(keys) if self.kinds == ("f8",) else keys
 
     def _appended(self, column: NDArray[Any], bounds: Places) -> States:
-        pool, sizes = self.pool, np.diff(bounds)
+        pool = self.pool
         pool.reserve(len(column))
         if pool.objects:
             return self._append_objects(column, bounds)
-        ordered = np.array(column)
+        ordered, sizes = np.array(column), np.diff(bounds)
         for s in np.flatnonzero(sizes > _LONG).tolist():
             ordered[bounds[s] : bounds[s + 1]].sort()
         run_loops.run("sort_segments", ordered, bounds, _LONG)
         states = self.allocate(len(sizes))
         pool.used = run_loops.run("encode", ordered, bounds, pool.values, pool.total, pool.used, states)
         return states
+
+    def followed(self, states: States, values: Values) -> States:
+        """Return partials, followed by those of records, each by itself."""
+        if self.pool.objects or values.valid is not None:
+            return super().followed(states, values)
+        (column,) = values.columns
+        room = self.pool.append(len(column))
+        if column.dtype == np.float64:
+            ranks.write_keys(column, room)
+        else:
+            room[:] = column
+        whole = np.empty((len(states) + len(column), 2), np.int64)
+        whole[: len(states)] = states
+        run_loops.run("number_singles", self.pool.total, self.pool.used - len(column), whole[len(states) :])
+        return whole
 
     def _append_objects(self, column: NDArray[Any], bounds: Places) -> States:
         states = self.allocate(len(bounds) - 1)
@@ -198,13 +213,22 @@ class RunsField(PooledField):
 
     def _slid(self, windows: Ranged, shares: tuple[float, ...]) -> NDArray[np.float64] | None:
         """Return quantiles of windows that slide: each entry comes and goes once. None if they do not."""
-        bounds = None if self.pool.objects or not _forward(windows) else _bounds(windows.states)
-        if bounds is None:
+        low, high, states = windows.low, windows.high, windows.states
+        if self.pool.objects or int(high.sum() - low.sum()) <= 2 * len(low):
             return None
-        begin, end, total = bounds[windows.low], bounds[windows.high], self.pool.total
-        if (begin == end).any() or total[end[-1]] - total[begin[0]] >= 2**31:
+        if not run_loops.run("go_forward", low, high):
             return None
-        return ranks.slide(self.pool.values, total, begin, end, shares, self._floats)
+        close, single = run_loops.run("end_to_end", states, low, high)
+        begin, end, base = low, high, int(states[low[0], 0] - low[0])
+        if not single:
+            begin, end, base = states[low, 0], states[high - 1, 1], 0
+        if not close or (begin == end).any():
+            return None
+        total = self.pool.total
+        if total[end[-1] + base] - total[begin[0] + base] >= 2**31:
+            return None
+        floats = self.kinds == ("f8",)
+        return ranks.slide(self.pool.values, total, begin, end, shares, floats=floats, base=base)
 
     def _selected(self, windows: Ranged, which: Places, rank: Places) -> NDArray[np.float64]:
         """Return the values of ranks within windows, as floats."""
@@ -351,13 +375,6 @@ def _bounds(states: States) -> Places | None:
     if not len(states) or (states[1:, 0] != states[:-1, 1]).any():
         return None
     return np.append(states[:, 0], states[-1, 1])
-
-
-def _forward(windows: Ranged) -> bool:
-    """Tell whether windows of several slices begin and end one after the other."""
-    low, high = windows.low, windows.high
-    several = len(low) > 1 and int((high - low).sum()) > 2 * len(low)
-    return several and bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
 
 
 def _held(windows: Ranged) -> NDArray[np.bool_]:

@@ -6,8 +6,9 @@ cells are linked from the latest to ever older ones. No Python object per cell o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,20 +49,61 @@ class Panes:
         return Panes(self.code, start, self.first, self.last, self.rows, self.states)
 
 
-@dataclass(frozen=True)
 class Ordered:
-    """Cells by key, then time; `places` says where they lie in the store, None: just so."""
+    """Cells by key, then time; `places` says where they lie in the store, None: just so.
 
-    places: Places | None
-    code: Places
-    start: Places
-    first: Places
-    last: Places
-    rows: Places
-    fresh: Places
+    Columns are gathered when they are first asked for, which must be before the store changes.
+    """
+
+    def __init__(self, column: Callable[[str], Places], places: Places | None, count: int) -> None:
+        self.places = places
+        self._column = column
+        self._count = count
+
+    @cached_property
+    def base(self) -> int | None:
+        """Where the first cell starts, if all are of one key, and each has a single tick; else None."""
+        if not self._count or self.code[0] != self.code[-1]:
+            return None
+        first, last = int(self.start[0]), int(self.start[-1])
+        return first if last - first == self._count - 1 else None
 
     def __len__(self) -> int:
-        return len(self.code)
+        return self._count
+
+    def _gathered(self, name: str) -> Places:
+        column = self._column(name)
+        return column if self.places is None else column[self.places]
+
+    @cached_property
+    def code(self) -> Places:
+        """The keys."""
+        return self._gathered("code")
+
+    @cached_property
+    def start(self) -> Places:
+        """Where slices start."""
+        return self._gathered("start")
+
+    @cached_property
+    def first(self) -> Places:
+        """The times of the first records."""
+        return self._gathered("first")
+
+    @cached_property
+    def last(self) -> Places:
+        """The times of the last records."""
+        return self._gathered("last")
+
+    @cached_property
+    def rows(self) -> Places:
+        """How many records there are."""
+        return self._gathered("rows")
+
+    @cached_property
+    def fresh(self) -> Places:
+        """How many of them are fresh."""
+        return self._gathered("fresh")
 
     def key_starts(self) -> Places:
         """Return for each cell where the cells of its key begin."""
@@ -83,6 +125,32 @@ def search(ordered: Ordered, code: Places, start: Places) -> Places:
     return out
 
 
+class RecordColumns(dict[str, Places]):
+    """The columns of cells of one record each, of the only key: made when they are first asked for."""
+
+    def __init__(self, start: int, times: Places) -> None:
+        times.flags.writeable = False  # they are shared: whoever changes columns makes them anew, with room
+        super().__init__(first=times)
+        self.start = start  # of the first one
+
+    def __missing__(self, name: str) -> Places:
+        count, times = len(self["first"]), self["first"]
+        made: dict[str, Callable[[], Places]] = {
+            "code": lambda: np.zeros(count, np.int64),
+            "start": lambda: np.arange(self.start, self.start + count),
+            "last": lambda: times,
+            "rows": lambda: np.ones(count, np.int64),
+            "fresh": lambda: np.zeros(count, np.int64),
+            "older": lambda: np.arange(-1, count - 1),
+        }
+        column = self[name] = made[name]()
+        return column
+
+    def since(self, place: int) -> RecordColumns:
+        """Return the columns from a cell on."""
+        return RecordColumns(self.start + place, self["first"][place:].copy())
+
+
 class AggregateStore:
     """Cells of one family of windows, and the folds over ranges of them."""
 
@@ -90,7 +158,7 @@ class AggregateStore:
         self.fields = dict(fields)
         self.count = 0
         self.in_order = True  # no cell was put between others, and none is gone
-        self._columns = {name: np.empty(_ROOM, np.int64) for name in _COLUMNS}
+        self._columns: dict[str, Places] = {name: np.empty(_ROOM, np.int64) for name in _COLUMNS}
         self._states = {number: partials.allocate(_ROOM) for number, partials in self.fields.items()}
         self._latest = np.full(1, -1, np.int64)
         self._ordered: Ordered | None = None
@@ -185,6 +253,22 @@ class AggregateStore:
         self.folds.touch(np.arange(first, self.count), panes.code, panes.start, self.count, between=False)
         return np.empty(0, np.int64)
 
+    def append_records(self, start: int, times: Places, values: Mapping[int, Values], kept: int) -> None:
+        """Put records of the only key behind its latest cells, each into a cell of its own, from a start on.
+
+        Only so many of the cells before are kept.
+        """
+        let_go = self.count - kept
+        times = np.concatenate([self.column("first")[let_go:], times])
+        self._columns = RecordColumns(start - kept, times)
+        self.count = len(times)
+        old = {number: some[let_go : let_go + kept] for number, some in self._states.items()}
+        self._states = {n: partials.followed(old[n], values[n]) for n, partials in self.fields.items()}
+        self._latest[0] = self.count - 1
+        self._changed()
+        self.folds.take(np.arange(let_go, let_go + kept))
+        self.folds.touch_since(kept, start, self.count)
+
     def place_of(self, code: int, start: int) -> int:
         """Return a key's latest cell, if it has this start; NEW if it has an earlier one; else BEHIND."""
         at = int(self._latest[code]) if code < len(self._latest) else -1
@@ -263,12 +347,12 @@ class AggregateStore:
         self._gathered.clear()
 
     def _reserve(self, cells: int, codes: int) -> None:
-        room = len(self._columns["code"])
+        room = len(self._columns["first"])
         if self.count + cells > room:
             room = max(2 * room, self.count + cells)
+            old, self._columns = self._columns, {name: np.empty(room, np.int64) for name in _COLUMNS}
             for name, column in self._columns.items():
-                self._columns[name] = np.empty(room, np.int64)
-                self._columns[name][: self.count] = column[: self.count]
+                column[: self.count] = old[name][: self.count]
             for number, partials in self.fields.items():
                 grown = partials.allocate(room)
                 grown[: self.count] = self._states[number][: self.count]
@@ -291,16 +375,19 @@ class AggregateStore:
         return self._ordered
 
     def _order(self) -> Ordered:
-        code, rows = self.column("code"), self.column("rows")
         if self.by_time():
-            return Ordered(None, *(self.column(name) for name in _COLUMNS[:6]))
+            ordered = Ordered(self.column, None, self.count)
+            if isinstance(self._columns, RecordColumns):
+                ordered.base = self._columns.start
+            return ordered
+        code, rows = self.column("code"), self.column("rows")
         if self.in_order:
             places = np.empty(self.count, np.int64)
             loops.run("group", code, np.bincount(code, minlength=1), places)
         else:
             places = np.lexsort((self.column("start"), code))
             places = places[rows[places] > 0]
-        return Ordered(places, *(self.column(name)[places] for name in _COLUMNS[:6]))
+        return Ordered(self.column, places, len(places))
 
     def ordered_states(self, number: int) -> States:
         """Return the partials of a field by key, then time."""
@@ -329,21 +416,33 @@ class AggregateStore:
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Let go of all other cells."""
-        kept = kept & (self.column("rows") > 0)
+        if not self.in_order:
+            kept = kept & (self.column("rows") > 0)
         if not kept.all():
             self._take(np.flatnonzero(kept))
 
     def _take(self, places: Places) -> None:
-        for name, column in self._columns.items():
-            taken = column[places]
-            self._columns[name] = np.empty(max(_ROOM, len(places)), np.int64)
-            self._columns[name][: len(places)] = taken
+        old, self._columns = self._columns, {}
+        latest = len(places) and places[0] == self.count - len(places)
+        if latest and isinstance(old, RecordColumns):
+            self._columns = old.since(int(places[0]))
+        else:
+            for name in _COLUMNS:
+                self._columns[name] = np.empty(max(_ROOM, len(places)), np.int64)
+                np.take(old[name], places, out=self._columns[name][: len(places)], mode="clip")
         for number, partials in self.fields.items():
             grown = partials.allocate(max(_ROOM, len(places)))
             grown[: len(places)] = self._states[number][places]
             self._states[number] = grown
         self.count = len(places)
-        self._relink()
+        if self.by_time():
+            if not isinstance(self._columns, RecordColumns):
+                self._columns["older"][: self.count] = np.arange(-1, self.count - 1)
+            self._latest[:] = -1  # there may have been other keys
+            self._latest[0] = self.count - 1
+            self._changed()
+        else:
+            self._relink()
         self.folds.take(places)
 
     def _relink(self) -> None:
@@ -388,9 +487,9 @@ class AggregateStore:
         """Hold these cells and no others."""
         self.count = len(columns["code"])
         room = max(_ROOM, self.count)
-        for name in _COLUMNS:
-            self._columns[name] = np.empty(room, np.int64)
-            self._columns[name][: self.count] = columns[name]
+        self._columns = {name: np.empty(room, np.int64) for name in _COLUMNS}
+        for name, column in self._columns.items():
+            column[: self.count] = columns[name]
         for number, partials in self.fields.items():
             self._states[number] = partials.allocate(room)
             self._states[number][: self.count] = states[number]
@@ -411,7 +510,7 @@ class AggregateStore:
 
     def set_fields(self, fields: Mapping[int, FieldPartials]) -> None:
         """Keep the partials of fields that stay, make room for new ones, drop the rest."""
-        room = len(self._columns["code"])
+        room = len(self._columns["first"])
         old, self.fields = self.fields, dict(fields)
         states = {}
         for number, partials in self.fields.items():
@@ -423,7 +522,7 @@ class AggregateStore:
 
     def convert(self, number: int, partials: FieldPartials, states: States) -> None:
         """Hold a field's partials in another form from now on."""
-        grown = partials.allocate(len(self._columns["code"]))
+        grown = partials.allocate(len(self._columns["first"]))
         grown[: self.count] = states
         self.fields[number], self._states[number] = partials, grown
         self._changed()
@@ -434,7 +533,7 @@ class AggregateStore:
     def copy(self) -> AggregateStore:
         """Return a store with the same cells, to be changed by itself."""
         twin = AggregateStore(self.fields)
-        twin._columns = {name: column.copy() for name, column in self._columns.items()}
+        twin._columns = {name: self._columns[name].copy() for name in _COLUMNS}
         twin._states = {number: states.copy() for number, states in self._states.items()}
         twin._latest, twin.count, twin.in_order = self._latest.copy(), self.count, self.in_order
         return twin

@@ -36,10 +36,5 @@ def slid_quantile(
     out = np.full(count, np.nan)
     if len(there):
         total = np.arange(len(keys) + 1)
-        number = ranks.as_floats if floats else _plain
-        out[there] = ranks.slide(keys, total, begin[there], end[there], (aggregate.q,), number)[0]
+        out[there] = ranks.slide(keys, total, begin[there], end[there], (aggregate.q,), floats=floats)[0]
     return out if len(there) == count else masked(out, begin == end)
-
-
-def _plain(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    return keys.astype(np.float64)
