@@ -150,7 +150,7 @@ def as_keys(floats: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def write_keys(floats: NDArray[np.float64], keys: NDArray[np.int64]) -> None:
-    """Write the same."""
+    """Write such integers."""
     np.add(floats, 0.0, out=keys.view(np.float64))
     run("order_bits", keys)
 

@@ -153,7 +153,7 @@ def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:
 
 
 def _of_single_records(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows | None:
-    """Return windows of the only key, numbered from first to last, if each record is a cell; else None."""
+    """Return new windows of the only key, from one number to another, if each record is a cell; else None."""
     grid, base = planned.window, ordered.base
     if base is None or grid.steps > 1 or first > last:
         return None
@@ -180,9 +180,9 @@ def count_windows(
     least = np.minimum(before[codes], changed[codes])  # windows that end past this are new or changed
     first = np.maximum(last_ended(grid, least) + 1, 0)
     last = grid.high(after[codes] - 1) if partial else last_ended(grid, after[codes])
-    if one_key:
+    if one_key and end(grid, int(first[0])) > before[codes[0]]:
         rows = _of_single_records(planned, ordered, int(first[0]), int(last[0]))
-        if rows is not None and end(grid, int(first[0])) > before[codes[0]]:
+        if rows is not None:
             return rows
     counts = np.maximum(last - first + 1, 0)
     code = np.repeat(codes, counts)

@@ -273,10 +273,9 @@ class Engine(Holdings):
             tables.append(self.tables.table(emission, keys))
             if late is not None:
                 dropped.append(late + begin)
-            full = crowded(self.slices.fields)
-            if full or (self._crowded() and not self.slices.counts):  # those let go of slices by themselves
+            if self._crowded():
                 self.slices.let_go(self.watermark, self.lateness)
-            if full:
+            if crowded(self.slices.fields):
                 self._pack_pools()
         return output.in_turn(tables), np.concatenate(dropped) if dropped else None
 

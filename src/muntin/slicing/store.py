@@ -259,11 +259,11 @@ class AggregateStore:
         Only so many of the cells before are kept.
         """
         let_go = self.count - kept
+        old = {number: self.states(number)[let_go:] for number in self.fields}
+        self._states = {n: partials.followed(old[n], values[n]) for n, partials in self.fields.items()}
         times = np.concatenate([self.column("first")[let_go:], times])
         self._columns = RecordColumns(start - kept, times)
         self.count = len(times)
-        old = {number: some[let_go : let_go + kept] for number, some in self._states.items()}
-        self._states = {n: partials.followed(old[n], values[n]) for n, partials in self.fields.items()}
         self._latest[0] = self.count - 1
         self._changed()
         self.folds.take(np.arange(let_go, let_go + kept))
