@@ -223,3 +223,31 @@ def test_a_sum_too_large_after_a_split_leaves_the_operator_as_it_was() -> None:
     with pytest.raises(OverflowError):
         op.process({"t": [11], "w": [0]})
     assert op.snapshot() == before
+
+
+def test_a_record_by_itself_beside_a_query_with_answers_of_another_kind():
+    """Rows of grids were written one by one into columns of 64 bits, also those of other queries."""
+    queries = [
+        mt.session(1).agg(points=mt.m4("v"), latest=mt.last("name"), name="s"),
+        mt.tumbling(1).agg(n=mt.count(), name="t"),
+    ]
+    operator = mt.WindowOperator(queries, time="at")
+    operator.process({"at": [0], "v": [0.5], "name": ["a"]})
+    (row,) = operator.process({"at": [1], "v": [0.5], "name": ["b"]}).to_pylist()
+    assert (row["query"], row["n"], row["points"], row["latest"]) == ("t", 1, None, None)
+    rows = operator.finish().to_pylist()
+    assert [(row["query"], row["latest"]) for row in rows if row["query"] == "s"] == [("s", "b")]
+
+
+def test_records_from_before_their_order_mattered_are_not_lost():
+    """A query that needs the order of records came; those that a merged session had before were not kept."""
+    queries = [
+        mt.rolling(1).agg(at=mt.argmax("v", "w"), name="r"),
+        mt.session(5).agg(high=mt.max("v"), rows=mt.count(), name="s"),
+    ]
+    operator = mt.WindowOperator(queries, time="t", watermark="manual", lateness=20)
+    operator.process({"t": [1122], "v": [9.0], "w": [1]})
+    operator.add(mt.sliding(7, every=12).agg(latest=mt.last("w"), name="later"))
+    operator.process({"t": [1118], "v": [2.5], "w": [0]})
+    rows = [row for row in operator.finish().to_pylist() if row["query"] == "s"]
+    assert [(row["window_start"], row["high"], row["rows"]) for row in rows] == [(1118, 9.0, 2)]

@@ -15,6 +15,8 @@ from typing import Any
 from muntin.algebra.aggregate import Function
 from muntin.kernels.source import NoSourceError, write_out
 
+# Kept code holds copies of the intrinsics, so their text is part of what it is named after.
+INTRINSICS = hashlib.sha256(Path(__file__).with_name("intrinsics.py").read_bytes()).hexdigest()[:12]
 _LOADING = threading.RLock()
 _STAMP = 1_000_000_000  # numba keys its cache by the file's time; content is in the name, so time is fixed
 
@@ -97,7 +99,8 @@ def functions(name: str, plain: Mapping[str, Function]) -> Code:
     """Return plain functions as code, each compiled by itself."""
     try:
         decorator = "@njit(cache=True, nogil=True, no_cfunc_wrapper=True)"  # nobody calls them from C
-        text = "from numba import njit\n" + write_out(plain, decorator)
+        header = f'"""Loops of muntin, with intrinsics {INTRINSICS}."""\nfrom numba import njit\n'
+        text = header + write_out(plain, decorator)
     except NoSourceError:
         return Code(name, "", as_objects(plain))
     return Code(name, text)

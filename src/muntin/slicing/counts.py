@@ -67,7 +67,7 @@ class CountSlices:
             self.pending.add(stretch, tie)
 
     def _passes_through(self, stretch: Stretch) -> bool:
-        """Tell whether each record has a slice of its own, and there are more than older ones that stay."""
+        """Tell whether each record has a slice of its own, and there are no more older ones that stay."""
         store = self.store
         if self.grid is None or not self.grid.everywhere or not store.by_time():
             return False

@@ -38,7 +38,7 @@ class EdgeGrid:
         self.irregular = irregular
         periods = np.array(self.progressions, np.int64).reshape(-1, 3)
         self._periods, self._phases, self._origins = periods.T
-        self.everywhere = (1, 0, NEVER) in self.progressions  # each tick is an edge
+        self.everywhere = (1, 0, NEVER) in self.progressions  # one of them has all ticks as edges
         self._current = (0, 0)  # the slice found last: the next record is most often in it
 
     def floor(self, t: int) -> int:

@@ -153,9 +153,12 @@ def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:
 
 
 def _of_single_records(planned: PlannedQuery, ordered: Ordered, first: int, last: int) -> Rows | None:
-    """Return new windows of the only key, from one number to another, if each record is a cell; else None."""
+    """Return new windows of the only key, from one number to another, if each record is a cell; else None.
+
+    Where starts of cells are one apart and windows end at cells, each cell before the last end is a record.
+    """
     grid, base = planned.window, ordered.base
-    if base is None or grid.steps > 1 or first > last:
+    if base is None or first > last:
         return None
     begin, stop = int(grid.start(first)) - base, int(end(grid, last)) - base
     if begin < 0 or stop > len(ordered):
@@ -164,9 +167,10 @@ def _of_single_records(planned: PlannedQuery, ordered: Ordered, first: int, last
     count = len(low)
     starts = ordered.first[begin : stop - grid.length + 1 : grid.pitch]
     ends = ordered.last[begin + grid.length - 1 : stop : grid.pitch]
-    if starts.flags.writeable:  # they may change, unlike the rows
+    if starts.flags.writeable or grid.pitch > 1:  # those of the store may change, unlike the rows
         starts, ends = starts.copy(), ends.copy()
-    query, code = (np.broadcast_to(np.int64(n), count) for n in (planned.number, ordered.code[0]))  # no room
+    query = np.broadcast_to(np.int64(planned.number), count)  # takes no room
+    code = np.zeros(count, np.int64) if ordered.code[0] == 0 else filled(count, ordered.code[0])
     return Rows(query, code, starts, ends, np.arange(first, last + 1), None, low, low + grid.length)
 
 

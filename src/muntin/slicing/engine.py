@@ -275,8 +275,8 @@ class Engine(Holdings):
                 dropped.append(late + begin)
             if self._crowded():
                 self.slices.let_go(self.watermark, self.lateness)
-            if crowded(self.slices.fields):
-                self._pack_pools()
+                if crowded(self.slices.fields):
+                    self._pack_pools()
         return output.in_turn(tables), np.concatenate(dropped) if dropped else None
 
     def process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:

@@ -162,6 +162,10 @@ class Folder:
         return (state,) if alone and state is not None else state
 
 
+def _of_64_bits(kind: pa.DataType) -> bool:
+    return kind in (pa.int64(), pa.float64()) or (pa.types.is_temporal(kind) and kind.bit_width == 64)
+
+
 class Page:
     """Rows as Arrow columns that are written row by row."""
 
@@ -182,11 +186,7 @@ class Page:
     @staticmethod
     def holds(empty: pa.Table, columns: Sequence[str]) -> bool:
         """Tell whether rows have bounds and answers of 64 bits, so that they can be written."""
-        kinds = [empty.schema.field(name).type for name in ("window_start", *columns)]
-        return all(
-            kind in (pa.int64(), pa.float64()) or (pa.types.is_temporal(kind) and kind.bit_width == 64)
-            for kind in kinds
-        )
+        return all(_of_64_bits(empty.schema.field(name).type) for name in ("window_start", *columns))
 
     def _fixed(self, name: str, kind: pa.DataType, labels: pa.Array) -> pa.Array | None:
         if name == "query":
@@ -201,6 +201,8 @@ class Page:
         return output.coded(zeros, output.CHANGES) if name == "change" else None
 
     def _answer(self, name: str, kind: pa.DataType) -> pa.Array:
+        if not _of_64_bits(kind):
+            return pa.nulls(_ROOM, kind)  # of a query whose windows are not on a grid
         self._answers[name] = np.zeros(_ROOM, np.float64 if kind == pa.float64() else np.int64)
         self._valid[name] = np.zeros(_ROOM // 8, np.uint8)
         buffers = [pa.py_buffer(self._valid[name]), pa.py_buffer(self._answers[name])]

@@ -220,6 +220,8 @@ class RunsField(PooledField):
             return None
         close, single = run_loops.run("end_to_end", states, low, high)
         begin, end, base = low, high, int(states[low[0], 0] - low[0])
+        if len(low) == 1 and not single:  # its slices are in order already
+            return None
         if not single:
             begin, end, base = states[low, 0], states[high - 1, 1], 0
         if not close or (begin == end).any():

@@ -7,6 +7,7 @@ apart; count windows have slices by position. A batch is cut once for grids and 
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -233,7 +234,11 @@ class SliceManager:
             self._recompute(store, cells, with_overdue=gap is None)
 
     def _recompute(self, store: AggregateStore, cells: Places, *, with_overdue: bool) -> None:
-        """Compute partials whose order was lost anew from the records."""
+        """Compute partials whose order was lost anew from the records.
+
+        Not those of slices with records from before there was a query that needs their order: what other
+        queries read of them does not hang on it.
+        """
         assert self.log is not None
         code, first, last = (store.column(name)[cells] for name in ("code", "first", "last"))
         spans = [
@@ -242,6 +247,12 @@ class SliceManager:
         places = [np.arange(span.start, span.stop) for span in spans]
         if not with_overdue:
             places = [at[~self.log.overdue[at]] for at in places]
+        whole = [
+            len(at) == rows for at, rows in zip(places, store.column("rows")[cells].tolist(), strict=True)
+        ]
+        cells, places = cells[whole], list(itertools.compress(places, whole))
+        if not len(cells):
+            return
         at = np.concatenate(places)
         bounds = np.append(0, np.cumsum([len(some) for some in places]))
         for number in self.log.fields:

@@ -6,10 +6,9 @@ cells are linked from the latest to ever older ones. No Python object per cell o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +61,7 @@ class Ordered:
 
     @cached_property
     def base(self) -> int | None:
-        """Where the first cell starts, if all are of one key, and each has a single tick; else None."""
+        """Where the first cell starts, if all are of one key, and starts are one apart; else None."""
         if not self._count or self.code[0] != self.code[-1]:
             return None
         first, last = int(self.start[0]), int(self.start[-1])
@@ -540,6 +539,6 @@ class AggregateStore:
 
     @property
     def cell_bytes(self) -> int:
-        """The bytes of one cell."""
-        columns: Iterable[Any] = [*self._columns.values(), *self._states.values()]
-        return sum(column.nbytes // len(column) for column in columns)
+        """The bytes of one cell; what is made of its time when it is asked for does not count."""
+        columns = 1 if isinstance(self._columns, RecordColumns) else len(_COLUMNS)
+        return 8 * columns + sum(states.nbytes // len(states) for states in self._states.values())
