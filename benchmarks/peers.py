@@ -21,7 +21,7 @@ from benchmarks.timing import best_of
 from muntin.operator import WindowOperator
 
 ROWS = 5_000_000
-ROUNDS = 3
+ROUNDS = 5
 NOTE = f"""\
 `polars` is `group_by_dynamic` of polars {pl.__version__} on {pl.thread_pool_size()} threads, told that
 the rows are in time order; `times` is how many times as long it takes. `plain group_by` is polars' grouping

@@ -257,7 +257,8 @@ def test_sets_as_states_are_those_of_loops_by_hand(monkeypatch):
 @pytest.mark.parametrize("held", [True, False])
 def test_sets_as_states_are_timed(monkeypatch, held):
     monkeypatch.setattr(own_aggregates, "COUNT", 5_000)
-    monkeypatch.setattr(own_aggregates, "IDS", {"few": (5, math.inf if held else 0.0), "free": (5, None)})
+    monkeypatch.setattr(own_aggregates, "IDS", (5, 7))
+    monkeypatch.setattr(own_aggregates, "LIMIT", math.inf if held else 0.0)
     section, all_held = own_aggregates.run()
     assert all_held == held
     assert ("LOST" in section) == (not held)

@@ -43,6 +43,7 @@ class FoldedRows:
         self._any_empty = not rows.by_place and bool(self._empty.any())
         self.queries = queries_of(rows.query)
         self._places: dict[tuple[int, ...], Places] = {}
+        self._prefixes: tuple[Places, Places] | None = None  # of all rows
         self._states: dict[int, States] = {}  # of all rows whose queries read the field
 
     def _of(self, numbers: tuple[int, ...]) -> NDArray[np.bool_] | None:
@@ -117,7 +118,7 @@ class FoldedRows:
         elif how == "each":
             states, combines = folds.each(store, number, low, high)
         elif how == "prefix":
-            states, combines = store.folds.prefix(number, low, high)
+            states, combines = store.folds.prefix(number, low, high, self._prefixes_of(low, high))
         elif how == "levels":
             states, combines = folds.by_levels(store, number, low, high)
         elif how == "tree":
@@ -126,6 +127,14 @@ class FoldedRows:
             states, combines = self._slide(number, query, low, high)
         self.combines = max(self.combines, combines)
         return states
+
+    def _prefixes_of(self, low: Places, high: Places) -> tuple[Places, Places]:
+        """Return the prefixes that ranges are differences of: those of all rows serve all fields."""
+        if low is not self._rows.low:
+            return folds.prefixes_of(self._store, low, high)
+        if self._prefixes is None:
+            self._prefixes = folds.prefixes_of(self._store, low, high)
+        return self._prefixes
 
     def _slide(self, number: int, query: Places, low: Places, high: Places) -> tuple[States, int]:
         """Fold with two stacks, query by query: ranges go forward within one."""

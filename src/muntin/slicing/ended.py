@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.slicing import loops, machines
+from muntin.slicing import machines, window_loops
 from muntin.slicing.edges import NEVER, LookUp
 from muntin.slicing.fields import frozen
 from muntin.slicing.plan import PlannedQuery
@@ -19,7 +19,7 @@ from muntin.windows.grid import end, last_ended
 Places = NDArray[np.int64]
 _HANDFUL = 32  # windows
 _NOTHING = np.empty(0, np.int64)
-_AT_HAND = 1 << 14  # cells that fit into fast memory
+_AT_HAND = 1 << 12  # windows that fit into fast memory
 
 
 def next_end(grid: Any, watermark: int) -> int:
@@ -44,26 +44,38 @@ def single_slices(planned: PlannedQuery, store: AggregateStore, seen: int, shown
 
 
 def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:
-    """Return windows of a single key, looked up one by one, of all queries at once."""
+    """Return windows of a single key, looked up one by one, of all queries at once; most often by end."""
     count = sum(last - first + 1 for _, first, last in ranges)
     if count <= _HANDFUL:
         return _few_windows(ordered, ranges)
     cells = LookUp(ordered.start, int(ordered.start[-1]))
-    if not cells.even:
-        return joined([found_windows(p, ordered, first, last) for p, first, last in ranges])
-    grids = [((p.number, first, last), p.window) for p, first, last in ranges]
-    told = [(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids]
-    query, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
-    # What lies before a query that was added is one slice, from the beginning of time on.
-    span = min(max(1, int(ordered.start[-1] - ordered.start[0]) * _AT_HAND // len(ordered)), 2**61)
-    held = loops.run(
+    rows = _by_end(ordered, ranges, count, cells) if cells.even else None
+    return rows or joined([found_windows(p, ordered, first, last) for p, first, last in ranges])
+
+
+def _by_end(
+    ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]], count: int, cells: LookUp
+) -> Rows | None:
+    """Return windows by end, the longer ones first; None if that would take long."""
+    by_length = sorted(ranges, key=lambda which: -which[0].window.length)
+    grids = [((p.number, first, last), p.window) for p, first, last in by_length]
+    told = np.array([(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids])
+    first, last, pitch, first_end = told[:, 1], told[:, 2], told[:, 6], told[:, 7]
+    ends_from, ends_to = int((first * pitch + first_end).min()), int((last * pitch + first_end).max())
+    span = (ends_to - ends_from) * _AT_HAND // count + 1
+    room = min(count, int(np.minimum(span // pitch + 1, last - first + 1).sum()))
+    columns = np.empty((5, count), np.int64)
+    held = window_loops.run(
         "list_windows",
-        *(np.array(told), np.empty((len(told), 4), np.int64), span),
-        *(ordered.start, cells.shift, cells.table, query, start, end_, low, high),
+        *(told, np.empty((len(told), 3), np.int64), span, ordered.start, cells.shift, cells.table),
+        *(np.empty((room, 5), np.int64), np.empty(2 * _AT_HAND, np.int64), np.empty(room, np.int64)),
+        *columns,
     )
-    code = np.broadcast_to(ordered.code[0], count)  # takes no room
-    rows = Rows(query, code, start, end_, None, None, low, high)
-    return rows if held == count else rows.take((high > low).nonzero()[0])
+    if held < 0:
+        return None
+    query, start, end_, low, high = columns[:, :held]
+    code = np.broadcast_to(ordered.code[0], held)  # takes no room
+    return Rows(query, code, start, end_, None, None, low, high)
 
 
 def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:
@@ -89,9 +101,9 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int
     if grid.irregular:
         return _irregular_windows(planned, ordered, first, last)
     told = (first, last, grid.steps, grid.period, grid.offset, grid.pitch, grid.first_end)
-    count = loops.run("windows_of_cells", ordered.code, ordered.start, told, *([_NOTHING] * 5))
+    count = window_loops.run("windows_of_cells", ordered.code, ordered.start, told, *([_NOTHING] * 5))
     code, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
-    loops.run("windows_of_cells", ordered.code, ordered.start, told, code, start, end_, low, high)
+    window_loops.run("windows_of_cells", ordered.code, ordered.start, told, code, start, end_, low, high)
     return Rows(filled(count, planned.number), code, start, end_, None, None, low, high)
 
 

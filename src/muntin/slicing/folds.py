@@ -95,6 +95,15 @@ class Since:
         return since
 
 
+def prefixes_of(store: AggregateStore, low: Places, high: Places) -> tuple[Places, Places]:
+    """Return the two prefixes that a range is the difference of, by their last cells; -1: none before it."""
+    ordered = store.ordered()
+    if ordered.places is None and ordered.code[0] == ordered.code[-1]:
+        return low - 1, high - 1
+    places = np.arange(store.count) if ordered.places is None else ordered.places
+    return store.older()[places[low]], places[high - 1]
+
+
 class Prefixes:
     """Prefixes of each key's partials, beside its cells; for one field.
 
@@ -112,8 +121,10 @@ class Prefixes:
         self._made = np.zeros(0, bool)
         self._largest = 0.0
 
-    def fold(self, store: AggregateStore, number: int, low: Places, high: Places) -> tuple[States, int]:
-        """Fold ranges as differences of prefixes; those that would be inexact each by itself."""
+    def fold(
+        self, store: AggregateStore, number: int, low: Places, high: Places, prefixes: tuple[Places, Places]
+    ) -> tuple[States, int]:
+        """Fold ranges as differences of two prefixes; those that would be inexact each by itself."""
         ordered, older = store.ordered(), store.older()
         if store.count > len(self._made):
             room = max(store.count, 2 * len(self._made))
@@ -127,8 +138,7 @@ class Prefixes:
         told = (ordered.code, ordered.start, places, since, low, high, ends, self._made, new)
         new = new[: loops.run("prefixes_to_make", *told)]
         combines = self.partials.scan(store.states(number), older, new, self._prefixes)
-        by_time = ordered.places is None and ordered.code[0] == ordered.code[-1]
-        before, newest = (low - 1, high - 1) if by_time else (older[places[low]], places[high - 1])
+        before, newest = prefixes
         out = self.partials.between(self._prefixes, newest, before)
         combines += int(np.count_nonzero(before >= 0))
         self._largest = max(self._largest, self.partials.largest(self._prefixes, new))
@@ -328,10 +338,13 @@ class Folds:
         """Bring trees up to date; return the number of combines for one of them."""
         return max((t.refresh(self._store, number) for number, t in self._trees.items()), default=0)
 
-    def prefix(self, number: int, low: Places, high: Places) -> tuple[States, int]:
+    def prefix(
+        self, number: int, low: Places, high: Places, prefixes: tuple[Places, Places]
+    ) -> tuple[States, int]:
         """Fold ranges by prefixes."""
         partials: Any = self._store.fields[number]
-        return self._prefixes.setdefault(number, Prefixes(partials)).fold(self._store, number, low, high)
+        kept = self._prefixes.setdefault(number, Prefixes(partials))
+        return kept.fold(self._store, number, low, high, prefixes)
 
     def slide(self, number: int, query: int, low: Places, high: Places) -> tuple[States, int]:
         """Fold the ranges of one query with two stacks."""

@@ -95,15 +95,23 @@ class KeyTable:
     def _number(self, columns: Sequence[pa.Array]) -> Places:
         identities = [_identities(column) for column in columns]
         keys = identities[0] if len(columns) == 1 else list(zip(*identities, strict=True))
+        if not self._codes:
+            first = dict(zip(keys, range(len(keys)), strict=True))
+            if len(first) == len(keys):  # most often: all at once, none is looked up
+                self._codes = first
+                return self._keep(columns, np.arange(len(keys)))
         known = len(self._codes)
-        codes = [self._codes.setdefault(key, len(self._codes)) for key in keys]
-        numbers = np.array(codes, np.int64)
+        numbers = np.array([self._codes.setdefault(key, len(self._codes)) for key in keys], np.int64)
         if len(self._codes) > known:
             new, at = np.unique(numbers, return_index=True)
-            places = arrow.numbers(at[new >= known])
-            for chunks, column in zip(self._chunks, columns, strict=True):
-                chunks.append(column.take(places))
+            self._keep(columns, at[new >= known])
         return numbers
+
+    def _keep(self, columns: Sequence[pa.Array], at: Places) -> Places:
+        """Keep the values of new keys, which lie at these places."""
+        for chunks, column in zip(self._chunks, columns, strict=True):
+            chunks.append(column.take(arrow.numbers(at)))
+        return at
 
     def values(self, codes: Places) -> list[pa.Array]:
         """Return the key columns of these numbers."""

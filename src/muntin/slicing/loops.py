@@ -232,18 +232,6 @@ def cut_sparse(
     return panes
 
 
-def place(edges: Any, shift: int, table: Any, t: int) -> Any:
-    """Return the place of the first edge at or past a time; `table` says where to look."""
-    if t <= edges[0]:
-        return 0
-    if t > edges[-1]:
-        return len(edges)
-    k = table[(t - edges[0]) >> shift]
-    while edges[k] < t:
-        k += 1
-    return k
-
-
 def list_edges(k: Any, counts: Any, periods: Any, phases: Any, edges: Any) -> None:
     """Write the edges of progressions, from their k-th on, behind the first place."""
     at = 1
@@ -253,85 +241,6 @@ def list_edges(k: Any, counts: Any, periods: Any, phases: Any, edges: Any) -> No
             edges[at] = edge
             edge += periods[p]
             at += 1
-
-
-def list_windows(
-    grids: Any,
-    state: Any,
-    span: int,
-    cells: Any,
-    shift: int,
-    table: Any,
-    query: Any,
-    start: Any,
-    end: Any,
-    low: Any,
-    high: Any,
-) -> int:
-    """Write all windows of grids, and which cells they hold; return how many hold some.
-
-    Each grid has its query, the first and last window, how many windows begin at one start, the period and
-    offset of starts, the pitch of ends and the first end. `table` says where to look for a time among cells.
-    Goes on by `span` of time for all grids in turn, so that the cells to look at are still at hand. `state`
-    has for each grid the next window, where its rows go, the last end and the first cell at or past it.
-    """
-    row = 0
-    least = 2**62
-    for g in range(len(grids)):
-        number, first, last, steps, period, offset, pitch, first_end = grids[g]
-        begin = (first if steps == 1 else first // steps) * period + offset
-        state[g] = (first, row, begin, place(cells, shift, table, begin))
-        row += last - first + 1
-        least = min(least, first * pitch + first_end)
-    held = 0
-    while least < 2**62:
-        limit = least + span
-        least = 2**62
-        for g in range(len(grids)):
-            number, first, last, steps, period, offset, pitch, first_end = grids[g]
-            k, row, reached, past = state[g]
-            while k <= last and k * pitch + first_end <= limit:
-                begin = (k if steps == 1 else k // steps) * period + offset
-                at = past if begin == reached else place(cells, shift, table, begin)
-                reached = k * pitch + first_end
-                past = place(cells, shift, table, reached)
-                query[row], start[row], end[row], low[row], high[row] = number, begin, reached, at, past
-                held += past > at
-                row += 1
-                k += 1
-            state[g] = (k, row, reached, past)
-            if k <= last:
-                least = min(least, k * pitch + first_end)
-    return held
-
-
-def order_by_end(end: Any, begins: Any, stops: Any, low: int, shift: int, counts: Any, order: Any) -> bool:
-    """Write the rows of blocks by end, equal ones in the order of the blocks; False if that would take long.
-
-    `counts` has a zero for each stretch of 2^shift ticks from low on, and two more: rows are put into
-    stretches, of which there are about as many as rows, then each stretch is put in order.
-    """
-    for i in range(len(end)):
-        counts[((end[i] - low) >> shift) + 2] += 1
-    for k in range(2, len(counts)):
-        counts[k] += counts[k - 1]
-    for b in range(len(begins)):
-        for i in range(begins[b], stops[b]):
-            k = ((end[i] - low) >> shift) + 1
-            order[counts[k]] = i
-            counts[k] += 1
-    moves = 0
-    for k in range(1, len(counts) - 1 if shift > 0 else 0):
-        for j in range(counts[k - 1] + 1, counts[k]):
-            row = order[j]
-            while j > counts[k - 1] and end[order[j - 1]] > end[row]:
-                order[j] = order[j - 1]
-                j -= 1
-                moves += 1
-            order[j] = row
-        if moves > 16 * len(end):
-            return False
-    return True
 
 
 def follow(codes: Any, starts: Any, cell_start: Any, count: int, latest: Any, older: Any) -> bool:
@@ -509,42 +418,6 @@ def group(codes: Any, ends: Any, order: Any) -> None:
         ends[k] += 1
 
 
-def windows_of_cells(
-    codes: Any, starts: Any, grid: Any, code: Any, start: Any, end: Any, low: Any, high: Any
-) -> int:
-    """Write the windows of a grid that hold cells, which lie by key and time; return how many there are.
-
-    `grid` has the first and last window, how many begin at one start, the period and offset of starts, the
-    pitch of ends and the first end. Each window is found at the first cell that it holds. Writes only if
-    there is room; count first.
-    """
-    first, last, steps, period, offset, pitch, first_end = grid
-    rows = 0
-    next_window = first
-    past = 0
-    for i in range(len(starts)):
-        if i == 0 or codes[i] != codes[i - 1]:
-            next_window = first
-            past = i
-        k = max(next_window, (starts[i] - first_end) // pitch + 1)
-        highest = min(last, ((starts[i] - offset) // period + 1) * steps - 1)
-        next_window = max(next_window, highest + 1)
-        while k <= highest:
-            if rows < len(code):
-                stop = k * pitch + first_end
-                past = max(past, i)
-                while past < len(starts) and codes[past] == codes[i] and starts[past] < stop:
-                    past += 1
-                code[rows] = codes[i]
-                start[rows] = (k if steps == 1 else k // steps) * period + offset
-                end[rows] = stop
-                low[rows] = i
-                high[rows] = past
-            rows += 1
-            k += 1
-    return rows
-
-
 def prefixes_to_make(
     codes: Any, starts: Any, places: Any, since: Any, low: Any, high: Any, ends: Any, made: Any, new: Any
 ) -> int:
@@ -580,15 +453,11 @@ run = Compiled(
     cut_dense,
     cut_in_turn,
     cut_sparse,
-    place,
     list_edges,
-    list_windows,
-    order_by_end,
     follow,
     find_cells,
     find_runs,
     number_keys,
     group,
-    windows_of_cells,
     prefixes_to_make,
 )

@@ -11,14 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.extremes import by_name
-from muntin.slicing import arrow, loops
+from muntin.slicing import arrow, window_loops
 from muntin.slicing.edges import NEVER
-from muntin.slicing.fields import Answers
+from muntin.slicing.fields import Answers, frozen
 from muntin.slicing.rows import INSERT, RETRACT, Emission
 from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 
 Places = NDArray[np.int64]
 _MANY = 4096  # rows
+_STREAKS = 8  # of rows in order: so many are merged
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
 MEASURES = ("measure_start", "measure_end")  # only there if some query has a measure
 CHANGES = arrow.texts(["insert", "update", "retract"])
@@ -45,12 +46,7 @@ def row_order(emission: Emission) -> Places | None:
     number = _filled(emission.id, emission.query, NEVER)
     change = _filled(emission.change, emission.query, INSERT)
     if number is None and (change is None or not change.any()):
-        order = _by_end(end, start, query)
-        if order is not None:
-            return order
-        key = _sort_key(end, start, query)
-        if key is not None:
-            return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
+        return _by_bounds(end, start, query)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
     if number is not None and not retracted.any() and (query == query[0]).all():
         columns = (end, start, number)
@@ -60,14 +56,31 @@ def row_order(emission: Emission) -> Places | None:
     return None if (order[1:] > order[:-1]).all() else order
 
 
+def _by_bounds(end: Places, start: Places, query: Places) -> Places | None:
+    """Return rows by end, start and query; None if they are so already."""
+    columns, begins = [frozen(column) for column in (end, start, query)], np.empty(_STREAKS, np.int64)
+    count = window_loops.run("streaks", *columns, begins)
+    if count == 1:
+        return None
+    if count <= _STREAKS:
+        order, stops = np.empty(len(end), np.int64), np.append(begins[1:count], len(end))
+        window_loops.run("merge", *columns, begins[:count], stops, order)
+        return order
+    by_end = _by_end(end, start, query)
+    if by_end is not None:
+        return by_end
+    key = _sort_key(end, start, query)
+    return np.lexsort((query, start, end)) if key is None else np.argsort(key)
+
+
 def _by_end(end: Places, start: Places, query: Places) -> Places | None:
     """Return the order of many rows whose ends lie close together, without comparing them; else None.
 
     Longer windows start earlier if they end together, so those of one length and query go in blocks.
     """
-    low, high, length = int(end.min()), int(end.max()), end - start
     if len(end) < _MANY:
         return None
+    low, high, length = int(end.min()), int(end.max()), end - start
     begins = np.flatnonzero(np.append(True, (query[1:] != query[:-1]) | (length[1:] != length[:-1])))
     if 8 * len(begins) > len(end):
         return None
@@ -76,7 +89,7 @@ def _by_end(end: Places, start: Places, query: Places) -> Places | None:
     shift = max(0, (high - low).bit_length() - len(end).bit_length())
     counts = np.zeros(((high - low) >> shift) + 3, np.int64)
     order = np.empty(len(end), np.int64)
-    done = loops.run("order_by_end", end, begins[blocks], stops[blocks], low, shift, counts, order)
+    done = window_loops.run("order_by_end", end, begins[blocks], stops[blocks], low, shift, counts, order)
     return order if done else None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
+from muntin.slicing import loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
 
@@ -25,9 +26,10 @@ def filled(count: int, value: int) -> Places:
 
 @dataclass
 class Rows:
-    """Windows to be emitted, those of one query together: where their slices lie, by key and time.
+    """Windows to be emitted: where their slices lie, by key and time.
 
-    An empty range: a window without records, or one that is gone.
+    Those of one query are together wherever a fold goes query by query. An empty range: a window without
+    records, or one that is gone.
     """
 
     query: Places  # by number
@@ -84,6 +86,13 @@ def joined(groups: list[Rows]) -> Rows:
     return rows.take(np.lexsort((rows.high, rows.low, rows.query)))
 
 
+def grouped(rows: Rows) -> Rows:
+    """Return rows by query, those of one query in the order they have."""
+    order = np.empty(len(rows), np.int64)
+    loops.run("group", rows.query, np.bincount(rows.query), order)
+    return rows.take(order)
+
+
 def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) -> Rows:
     """Return rows followed by windows of a query that are gone: key, start and end of each."""
     code, start, end_ = (np.array(column, np.int64) for column in zip(*gone, strict=True))
@@ -101,10 +110,10 @@ def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) 
 
 
 def queries_of(query: Places) -> frozenset[int]:
-    """Return the queries of rows, those of one query being together."""
+    """Return the queries of rows."""
     if len(query) <= 32:
         return frozenset(query.tolist())
-    return frozenset(query[np.append(True, query[1:] != query[:-1])].tolist())
+    return frozenset(np.bincount(query).nonzero()[0].tolist())
 
 
 @dataclass

@@ -29,7 +29,9 @@ from muntin.slicing.rows import (
     UPDATE,
     Emission,
     Rows,
+    grouped,
     joined,
+    queries_of,
     with_retractions,
 )
 from muntin.slicing.sketch_fields import SketchField
@@ -168,8 +170,23 @@ class WindowManager:
         for planned, first, last in ranges:
             some = one_key and not planned.window.irregular and last - first < len(ordered) + 64
             (dense if some else sparse).append((planned, first, last))
-        found += [listed_windows(ordered, dense)] if dense else []
+        if dense:
+            rows = listed_windows(ordered, dense)
+            found.append(rows if self._in_any_order(queries_of(rows.query)) else grouped(rows))
         return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
+
+    def _in_any_order(self, queries: frozenset[int]) -> bool:
+        """Tell whether no fold of windows on grids goes query by query."""
+        twins = self.plan.twins()
+        if len(queries) == 1 or len({twins[number] for number in queries}) < len(queries):
+            return len(queries) == 1
+        assert self.slices.grid is not None
+        stacks = self.store == "sliding" or len(queries) <= _FEW
+        return all(
+            isinstance(partials, CompiledField)
+            and (partials.invertible or not (stacks or partials.part is None))
+            for partials in self.slices.grid.fields.values()
+        )
 
     def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
         """Return windows that are new in view or have fresh records, saying which."""
