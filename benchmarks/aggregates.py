@@ -22,12 +22,11 @@ from benchmarks.report import show, verdict
 from benchmarks.timing import best_of
 from muntin.operator import WindowOperator
 
-ROUNDS = 3
+ROUNDS = 7  # fewer would time how memory is got for the first time
 SAMPLE = 97  # each so many windows are compared with NumPy's
 LONG, SHORT = 500_000, 10_000  # records in a sliding window
 SLIDING = 1_000_000  # records that it slides over
 UPDATES = 200  # of River
-SLIDES_ROUNDS = 7  # fewer would time how memory is got for the first time
 Array = NDArray[Any]
 MEDIANS = """\
 `times` is of reading both columns once. The stream is that of sums over windows of many lengths: 2,000
@@ -250,8 +249,8 @@ def slides() -> tuple[str, bool]:
             "short": lambda: as_column(values, SHORT),
             "polars": lambda: polars(values, SHORT),
         }
-        best = {name: seconds / len(values) for name, seconds in best_of(runs, SLIDES_ROUNDS).items()}
-        operator = {w: min(ours(values, w)[0] for _ in range(SLIDES_ROUNDS)) for w in (LONG, SHORT)}
+        best = {name: seconds / len(values) for name, seconds in best_of(runs, ROUNDS).items()}
+        operator = {w: min(ours(values, w)[0] for _ in range(ROUNDS)) for w in (LONG, SHORT)}
     rows = [
         (f"{LONG:,} records, River", operator[LONG], one_by_one, 300),
         (f"{SHORT:,} records, Polars", operator[SHORT], best["polars"], 1),
@@ -265,7 +264,7 @@ def slides() -> tuple[str, bool]:
         lines.append([name, *numbers, verdict(b >= least * a)])
     headings = ["window", "ns a record", "theirs", "times", "at least", ""]
     return show(
-        f"Sliding medians over {len(values):,} records, best of {SLIDES_ROUNDS}", headings, lines, SLIDES
+        f"Sliding medians over {len(values):,} records, best of {ROUNDS}", headings, lines, SLIDES
     ), held
 
 
