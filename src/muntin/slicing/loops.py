@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from muntin.kernels.compiled import Compiled
 
-# Plain functions over arrays: they are compiled on first use and kept on disk.
+# Plain functions over arrays: they are compiled on first use and kept on disk. Of a place that is unsigned, code
+# does not ask whether it counts from the end, which takes longer than the rest of a short loop.
 
 
 def disordered(times: Any) -> bool:
@@ -138,7 +141,7 @@ def cut_dense(
 ) -> None:
     """Number the pane of each record by slice and key, and count and bound the records of each."""
     begin = end = edges[0]
-    k = 0
+    cells = 0
     for i in range(len(times)):
         t = times[i]
         if t < begin or t >= end:
@@ -146,7 +149,8 @@ def cut_dense(
             while edges[k + 1] <= t:
                 k += 1
             begin, end = edges[k], edges[k + 1]
-        p = k * keys + codes[i]
+            cells = k * keys
+        p = np.uint64(cells + codes[i])
         pane[i] = p
         rows = pane_rows[p]
         pane_rows[p] = rows + 1
@@ -172,7 +176,7 @@ def cut_in_turn(
 ) -> None:
     """Number panes as `cut_dense` does, where no time is less than the one before."""
     begin = end = edges[0]
-    k = 0
+    cells = 0
     for i in range(len(times)):
         t = times[i]
         if t < begin or t >= end:
@@ -180,7 +184,8 @@ def cut_in_turn(
             while edges[k + 1] <= t:
                 k += 1
             begin, end = edges[k], edges[k + 1]
-        p = k * keys + codes[i]
+            cells = k * keys
+        p = np.uint64(cells + codes[i])
         pane[i] = p
         rows = pane_rows[p]
         pane_rows[p] = rows + 1
@@ -397,7 +402,7 @@ def number_keys(keys: Any, low: int, numbers: Any, codes: Any, distinct: Any) ->
     """Number integer keys as they come, through a table from `low` on; return how many there are."""
     count = 0
     for i in range(len(keys)):
-        k = keys[i] - low
+        k = np.uint64(keys[i] - low)
         if numbers[k] < 0:
             numbers[k] = count
             distinct[count] = keys[i]
