@@ -8,8 +8,8 @@ import numpy as np
 
 from muntin.kernels.compiled import Compiled
 
-# Plain functions over arrays: they are compiled on first use and kept on disk. Of a place that is unsigned, code
-# does not ask whether it counts from the end, which takes longer than the rest of a short loop.
+# Plain functions over arrays: they are compiled on first use and kept on disk. Of a place that is unsigned,
+# code does not ask whether it counts from the end, which takes longer than the rest of a short loop.
 
 
 def disordered(times: Any) -> bool:

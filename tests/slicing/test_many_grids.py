@@ -1,0 +1,160 @@
+"""Many windows on grids over one key: listed by end, one span of time after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import muntin as mt
+from muntin.slicing import ended, window_loops
+from tests.oracle import agrees, answer
+
+Grid = tuple[str, int, int]  # kind, length, and every or step
+AGGREGATES = {
+    "differences of prefixes": {"sum": mt.sum("v"), "count": mt.count()},
+    "pairs of pairs, or stacks": {"min": mt.min("v"), "max": mt.max("v")},
+    "both": {"sum": mt.sum("v"), "max": mt.max("v")},
+    "runs": {"median": mt.median("v")},
+    "lists": {"collect": mt.collect("v")},
+}
+
+
+def window_of(grid: Grid) -> Any:
+    kind, length, every = grid
+    if kind == "cumulate":
+        return mt.cumulate(length, step=every)
+    return mt.tumbling(length) if kind == "tumbling" else mt.sliding(length, every=every)
+
+
+def windows_at(grid: Grid, t: int) -> Iterator[tuple[int, int]]:
+    """The windows that hold a time."""
+    kind, length, every = grid
+    if kind == "cumulate":
+        start = t // length * length
+        ends = (start + step for step in range(every, length + 1, every))
+        yield from ((start, end) for end in ends if t < end)
+        return
+    every = length if kind == "tumbling" else every
+    k = t // every
+    while k * every + length > t:
+        yield k * every, k * every + length
+        k -= 1
+
+
+def expected(grids: list[Grid], times: list[int], values: list[int], names: Any) -> list[list[Any]]:
+    """All windows by end, start and query."""
+    rows = []
+    for q, grid in enumerate(grids):
+        held: dict[tuple[int, int], list[int]] = {}
+        for t, v in sorted(zip(times, values, strict=True), key=lambda record: record[0]):
+            for bounds in windows_at(grid, t):
+                held.setdefault(bounds, []).append(v)
+        rows += [[end, start, q, *(answer(name, vs) for name in names)] for (start, end), vs in held.items()]
+    return sorted(rows, key=lambda row: row[:3])
+
+
+@st.composite
+def grids(draw: Any) -> list[Grid]:
+    def grid() -> Grid:
+        kind = draw(st.sampled_from(["tumbling", "tumbling", "sliding", "cumulate"]))
+        every = draw(st.integers(1, 12))
+        length = every * draw(st.integers(1, 5)) if kind == "cumulate" else draw(st.integers(1, 40))
+        return kind, length, every
+
+    return [grid() for _ in range(draw(st.sampled_from([1, 3, 17, 40])))]
+
+
+@st.composite
+def streams(draw: Any) -> list[int]:
+    steps = draw(st.lists(st.sampled_from([0, 1, 1, 2, 5, 60, 3_000]), max_size=120))
+    return list(itertools.accumulate(steps, initial=draw(st.integers(-200, 200))))
+
+
+@pytest.mark.parametrize("aggregates", AGGREGATES.values(), ids=AGGREGATES)
+@given(
+    some=grids(),
+    times=streams(),
+    session=st.booleans(),
+    swapped=st.booleans(),
+    at_hand=st.sampled_from([4, 64, 4096]),
+    store=st.sampled_from(["auto", "auto", "lazy", "eager", "sliding"]),
+)
+@example([("tumbling", 7, 1)] * 17, list(range(50)), False, False, 4, "auto")  # twins
+@example([("sliding", n, 1) for n in range(1, 41)], list(range(0, 4000, 40)), True, True, 4, "auto")
+def test_many_grids(
+    aggregates: dict[str, Any],
+    some: list[Grid],
+    times: list[int],
+    session: bool,
+    swapped: bool,
+    at_hand: int,
+    store: Any,
+) -> None:
+    values = [7919 * k % 101 - 50 for k in range(len(times))]
+    if swapped:  # neighbours: the first time is the largest but one
+        order = [k ^ 1 if k ^ 1 < len(times) else k for k in range(len(times))]
+        times, values = [times[k] for k in order], [values[k] for k in order]
+    queries = [window_of(grid).agg(**aggregates) for grid in some]
+    queries += [mt.session(10).agg(rows=mt.count())] if session else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ended, "_AT_HAND", at_hand)
+        operator = mt.WindowOperator(
+            queries, time="t", watermark=3_000 if swapped else "in_order", store=store
+        )
+        tables = [operator.process({"t": times, "v": values}), operator.finish()]
+    rows = [row for table in tables for row in table.to_pylist()]
+    numbers = {f"q{k}": k for k in range(len(queries))}
+    for table in tables:
+        bounds = [(r["window_end"], r["window_start"], numbers[r["query"]]) for r in table.to_pylist()]
+        assert bounds == sorted(bounds)
+    got = [
+        [r["window_end"], r["window_start"], numbers[r["query"]], *(r[name] for name in aggregates)]
+        for r in rows
+        if numbers[r["query"]] < len(some)
+    ]
+    assert agrees(got, expected(some, times, values, aggregates))
+
+
+# ---- the loops ----
+
+
+def columns(rows: list[tuple[int, int, int]]) -> list[Any]:
+    return [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+
+
+def test_streaks_of_rows_are_merged() -> None:
+    rows = [(3, 1, 0), (5, 0, 1), (5, 2, 0), (4, 4, 0), (5, 0, 0), (5, 0, 2), (1, 1, 1)]
+    begins = np.zeros(4, np.int64)
+    assert window_loops.streaks(*columns(rows), begins) == 3
+    assert begins[:3].tolist() == [0, 3, 6]
+    order = np.empty(len(rows), np.int64)
+    window_loops.merge(*columns(rows), begins[:3].copy(), np.array([3, 6, 7]), order)
+    assert [rows[k] for k in order] == sorted(rows)
+
+
+def test_more_streaks_than_there_is_room_for() -> None:
+    begins = np.zeros(2, np.int64)
+    assert window_loops.streaks(*columns([(3, 0, 0), (2, 0, 0), (1, 0, 0), (0, 0, 0)]), begins) == 3
+
+
+def test_ends_that_crowd_one_stretch_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = np.arange(3_000, 0, -1)
+    counts, order = np.array([0, 3_000, 3_000]), np.arange(3_000)
+    assert not window_loops.sort_stretches(end, counts, order)
+    counts, order = np.array([0, 3, 3]), np.arange(3)
+    assert window_loops.sort_stretches(np.array([2, 3, 1]), counts, order)
+    assert order.tolist() == [2, 0, 1]
+
+    records = {"t": list(range(500)), "v": [1] * 500}
+    queries = [mt.tumbling(length).agg(n=mt.sum("v")) for length in range(1, 40)]
+    wanted = mt.aggregate(records, queries, time="t").to_pylist()
+    tried: list[Any] = []
+    monkeypatch.setattr(ended, "_by_end", lambda *told: tried.append(told))
+    assert mt.aggregate(records, queries, time="t").to_pylist() == wanted
+    assert tried
