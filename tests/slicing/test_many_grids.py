@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import muntin as mt
-from muntin.slicing import ended, window_loops
+from muntin.slicing import ended, output, window_loops
 from tests.oracle import agrees, answer
 
 Grid = tuple[str, int, int]  # kind, length, and every or step
@@ -83,10 +83,11 @@ def streams(draw: Any) -> list[int]:
     session=st.booleans(),
     swapped=st.booleans(),
     at_hand=st.sampled_from([4, 64, 4096]),
+    many=st.sampled_from([2, 4096]),
     store=st.sampled_from(["auto", "auto", "lazy", "eager", "sliding"]),
 )
-@example([("tumbling", 7, 1)] * 17, list(range(50)), False, False, 4, "auto")  # twins
-@example([("sliding", n, 1) for n in range(1, 41)], list(range(0, 4000, 40)), True, True, 4, "auto")
+@example([("tumbling", 7, 1)] * 17, list(range(50)), False, False, 4, 2, "auto")  # twins
+@example([("sliding", n, 1) for n in range(1, 41)], list(range(0, 4000, 40)), True, True, 4, 2, "auto")
 def test_many_grids(
     aggregates: dict[str, Any],
     some: list[Grid],
@@ -94,6 +95,7 @@ def test_many_grids(
     session: bool,
     swapped: bool,
     at_hand: int,
+    many: int,
     store: Any,
 ) -> None:
     values = [7919 * k % 101 - 50 for k in range(len(times))]
@@ -104,6 +106,7 @@ def test_many_grids(
     queries += [mt.session(10).agg(rows=mt.count())] if session else []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ended, "_AT_HAND", at_hand)
+        patch.setattr(output, "_MANY", many)
         operator = mt.WindowOperator(
             queries, time="t", watermark=3_000 if swapped else "in_order", store=store
         )

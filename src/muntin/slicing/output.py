@@ -18,7 +18,7 @@ from muntin.slicing.rows import INSERT, RETRACT, Emission
 from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 
 Places = NDArray[np.int64]
-_MANY = 4096  # rows
+_MANY = 4096  # rows: for fewer, NumPy sorts as fast, and nothing has to be compiled
 _STREAKS = 8  # of rows in order: so many are merged
 FIXED = ("query", "window_start", "window_end", "window_id", "revision", "change")
 MEASURES = ("measure_start", "measure_end")  # only there if some query has a measure
@@ -58,28 +58,30 @@ def row_order(emission: Emission) -> Places | None:
 
 def _by_bounds(end: Places, start: Places, query: Places) -> Places | None:
     """Return rows by end, start and query; None if they are so already."""
-    columns, begins = [frozen(column) for column in (end, start, query)], np.empty(_STREAKS, np.int64)
-    count = window_loops.run("streaks", *columns, begins)
-    if count == 1:
-        return None
-    if count <= _STREAKS:
-        order, stops = np.empty(len(end), np.int64), np.append(begins[1:count], len(end))
-        window_loops.run("merge", *columns, begins[:count], stops, order)
-        return order
-    by_end = _by_end(end, start, query)
-    if by_end is not None:
-        return by_end
+    if len(end) >= _MANY:
+        columns, begins = [frozen(column) for column in (end, start, query)], np.empty(_STREAKS, np.int64)
+        count = window_loops.run("streaks", *columns, begins)
+        if count == 1:
+            return None
+        if count <= _STREAKS:
+            order, stops = np.empty(len(end), np.int64), np.append(begins[1:count], len(end))
+            window_loops.run("merge", *columns, begins[:count], stops, order)
+            return order
+        by_end = _by_end(end, start, query)
+        if by_end is not None:
+            return by_end
     key = _sort_key(end, start, query)
-    return np.lexsort((query, start, end)) if key is None else np.argsort(key)
+    if key is not None:
+        return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
+    order = np.lexsort((query, start, end))
+    return None if (order[1:] > order[:-1]).all() else order
 
 
 def _by_end(end: Places, start: Places, query: Places) -> Places | None:
-    """Return the order of many rows whose ends lie close together, without comparing them; else None.
+    """Return the order of rows whose ends lie close together, without comparing them; else None.
 
     Longer windows start earlier if they end together, so those of one length and query go in blocks.
     """
-    if len(end) < _MANY:
-        return None
     low, high, length = int(end.min()), int(end.max()), end - start
     begins = np.flatnonzero(np.append(True, (query[1:] != query[:-1]) | (length[1:] != length[:-1])))
     if 8 * len(begins) > len(end):
