@@ -76,6 +76,56 @@ def streams(draw: Any) -> list[int]:
     return list(itertools.accumulate(steps, initial=draw(st.integers(-200, 200))))
 
 
+def check(
+    some: list[Grid],
+    times: list[int],
+    aggregates: dict[str, Any],
+    *,
+    session: bool = False,
+    swapped: bool = False,
+    store: Any = "auto",
+) -> None:
+    """Compare all rows, and their order, with what they should be."""
+    values = [7919 * k % 101 - 50 for k in range(len(times))]
+    if swapped:  # neighbours
+        order = [k ^ 1 if k ^ 1 < len(times) else k for k in range(len(times))]
+        times, values = [times[k] for k in order], [values[k] for k in order]
+    queries = [window_of(grid).agg(**aggregates) for grid in some]
+    queries += [mt.session(10).agg(rows=mt.count())] if session else []
+    operator = mt.WindowOperator(queries, time="t", watermark=3_000 if swapped else "in_order", store=store)
+    tables = [operator.process({"t": times, "v": values}), operator.finish()]
+    numbers = {f"q{k}": k for k in range(len(queries))}
+    got = []
+    for table in tables:
+        rows = table.to_pylist()
+        bounds = [(row["window_end"], row["window_start"], numbers[row["query"]]) for row in rows]
+        assert bounds == sorted(bounds)
+        got += [
+            [*which, *(row[name] for name in aggregates)]
+            for which, row in zip(bounds, rows, strict=True)
+            if which[2] < len(some)
+        ]
+    assert agrees(got, expected(some, times, values, aggregates))
+
+
+FAR = 2**62  # times are nearer
+FAR_GRIDS = {
+    "ends beyond all times": ([("tumbling", n, 1) for n in range(2, 60)], [FAR - 1]),
+    "ends about the largest time": ([("tumbling", n, 1) for n in range(1, 41)], range(FAR - 200, FAR)),
+    "spans of all times": (
+        [("sliding", 2**60 + n, 2**58) for n in range(40)],
+        [1 - FAR, -(2**61), 0, 5, 2**60, 2**61, FAR - 1],
+    ),
+    "long windows": ([("tumbling", 2**56 + n, 1) for n in range(30)], range(-15 * 2**58, 15 * 2**58, 2**55)),
+    "the longest": ([("sliding", FAR - 1, 2**57)], range(-31 * 2**57, 32 * 2**57, 2**57)),
+}
+
+
+@pytest.mark.parametrize(("some", "times"), FAR_GRIDS.values(), ids=FAR_GRIDS)
+def test_far_times_and_long_windows(some: list[Grid], times: Any) -> None:
+    check(some, list(times), AGGREGATES["both"])
+
+
 @pytest.mark.parametrize("aggregates", AGGREGATES.values(), ids=AGGREGATES)
 @given(
     some=grids(),
@@ -98,30 +148,10 @@ def test_many_grids(
     many: int,
     store: Any,
 ) -> None:
-    values = [7919 * k % 101 - 50 for k in range(len(times))]
-    if swapped:  # neighbours: the first time is the largest but one
-        order = [k ^ 1 if k ^ 1 < len(times) else k for k in range(len(times))]
-        times, values = [times[k] for k in order], [values[k] for k in order]
-    queries = [window_of(grid).agg(**aggregates) for grid in some]
-    queries += [mt.session(10).agg(rows=mt.count())] if session else []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ended, "_AT_HAND", at_hand)
         patch.setattr(output, "_MANY", many)
-        operator = mt.WindowOperator(
-            queries, time="t", watermark=3_000 if swapped else "in_order", store=store
-        )
-        tables = [operator.process({"t": times, "v": values}), operator.finish()]
-    rows = [row for table in tables for row in table.to_pylist()]
-    numbers = {f"q{k}": k for k in range(len(queries))}
-    for table in tables:
-        bounds = [(r["window_end"], r["window_start"], numbers[r["query"]]) for r in table.to_pylist()]
-        assert bounds == sorted(bounds)
-    got = [
-        [r["window_end"], r["window_start"], numbers[r["query"]], *(r[name] for name in aggregates)]
-        for r in rows
-        if numbers[r["query"]] < len(some)
-    ]
-    assert agrees(got, expected(some, times, values, aggregates))
+        check(some, times, aggregates, session=session, swapped=swapped, store=store)
 
 
 # ---- the loops ----

@@ -62,7 +62,7 @@ def _by_end(
     told = np.array([(*which, g.steps, g.period, g.offset, g.pitch, g.first_end) for which, g in grids])
     first, last, pitch, first_end = told[:, 1], told[:, 2], told[:, 6], told[:, 7]
     ends_from, ends_to = int((first * pitch + first_end).min()), int((last * pitch + first_end).max())
-    span = (ends_to - ends_from) * _AT_HAND // count + 1
+    span = min((ends_to - ends_from) * _AT_HAND // count + 1, LIMIT)
     room = min(count, int(np.minimum(span // pitch + 1, last - first + 1).sum()))
     columns = np.empty((5, count), np.int64)
     held = window_loops.run(

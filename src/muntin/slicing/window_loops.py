@@ -45,16 +45,17 @@ def list_windows(
     in turn, so that what it looks at is still at hand: `some` has room for the windows of a span, `state` has
     for each grid the next window, the last end and the first cell at or past it.
     """
-    least = 2**62
+    past_all = 2**63 - 1
+    least = past_all
     for g in range(len(grids)):
         first, steps = grids[g, 1], grids[g, 3]
         begin = (first if steps == 1 else first // steps) * grids[g, 4] + grids[g, 5]
         state[g, 0], state[g, 1], state[g, 2] = first, begin, place(cells, shift, table, begin)
         least = min(least, first * grids[g, 6] + grids[g, 7])
     rows = 0
-    while least < 2**62:
-        base, limit = least, least + span
-        least = 2**62
+    while least < past_all:
+        base, limit = least, past_all if least > past_all - span else least + span
+        least = past_all
         found = 0
         for g in range(len(grids)):
             last, steps, period, offset = grids[g, 2], grids[g, 3], grids[g, 4], grids[g, 5]
