@@ -176,13 +176,14 @@ class WindowManager:
         return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
 
     def _in_any_order(self, queries: frozenset[int]) -> bool:
-        """Tell whether no fold of windows on grids goes query by query."""
-        twins = self.plan.twins()
-        if len(queries) == 1 or len({twins[number] for number in queries}) < len(queries):
-            return len(queries) == 1
+        """Tell whether no fold of windows on grids goes query by query, as stacks and pools do."""
+        if len(queries) == 1:
+            return True
         assert self.slices.grid is not None
+        twins = self.plan.twins()
+        alike = len({twins[number] for number in queries}) < len(queries)  # folded once for several queries
         stacks = self.store == "sliding" or len(queries) <= _FEW
-        return all(
+        return not alike and all(
             isinstance(partials, CompiledField)
             and (partials.invertible or not (stacks or partials.part is None))
             for partials in self.slices.grid.fields.values()
