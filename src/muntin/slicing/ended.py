@@ -64,7 +64,7 @@ def _by_end(
     ends_from, ends_to = int((first * pitch + first_end).min()), int((last * pitch + first_end).max())
     span = min((ends_to - ends_from) * _AT_HAND // count + 1, LIMIT)
     room = min(count, int(np.minimum(span // pitch + 1, last - first + 1).sum()))
-    columns = np.empty((5, count), np.int64)
+    columns = [np.empty(count, np.int64) for _ in range(5)]
     held = window_loops.run(
         "list_windows",
         *(told, np.empty((len(told), 3), np.int64), span, ordered.start, cells.shift, cells.table),
@@ -73,7 +73,9 @@ def _by_end(
     )
     if held < 0:
         return None
-    query, start, end_, low, high = columns[:, :held]
+    if held < count:  # rows that are handed out keep no room for others
+        columns = [column[:held].copy() for column in columns]
+    query, start, end_, low, high = columns
     code = np.broadcast_to(ordered.code[0], held)  # takes no room
     return Rows(query, code, start, end_, None, None, low, high)
 
