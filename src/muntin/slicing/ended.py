@@ -50,7 +50,9 @@ def listed_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]
         return _few_windows(ordered, ranges)
     cells = LookUp(ordered.start, int(ordered.start[-1]))
     rows = _by_end(ordered, ranges, count, cells) if cells.even else None
-    return rows or joined([found_windows(p, ordered, first, last) for p, first, last in ranges])
+    if rows is None:
+        rows = joined([found_windows(p, ordered, first, last) for p, first, last in ranges])
+    return rows
 
 
 def _by_end(
