@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import muntin as mt
-from muntin.slicing import ended, output, window_loops
+from muntin.slicing import ended, folds, output, window_loops
 from tests.oracle import agrees, answer
 
 Grid = tuple[str, int, int]  # kind, length, and every or step
@@ -152,6 +152,25 @@ def test_many_grids(
         patch.setattr(ended, "_AT_HAND", at_hand)
         patch.setattr(output, "_MANY", many)
         check(some, times, aggregates, session=session, swapped=swapped, store=store)
+
+
+def test_few_queries_that_are_left_of_many_go_query_by_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    slid: list[int] = []
+    slide = folds.Folds.slide
+
+    def counted(self: Any, number: int, query: int, *ranges: Any) -> Any:
+        slid.append(query)
+        return slide(self, number, query, *ranges)
+
+    monkeypatch.setattr(folds.Folds, "slide", counted)
+    queries = [mt.sliding(150 + k, every=1).agg(m=mt.max("v")) for k in range(16)]
+    queries.append(mt.sliding(1, every=10**6, offset=5).agg(m=mt.max("v")))  # its window does not change
+    operator = mt.WindowOperator(queries, time="t", watermark=0, lateness=10)
+    operator.process({"t": [0, 5, 14], "v": [1, 1, 1]})
+    slid.clear()
+    times = np.append(12, np.arange(14, 1014))
+    assert operator.process({"t": times, "v": times}).num_rows > 16_000
+    assert slid == list(range(16))
 
 
 # ---- the loops ----

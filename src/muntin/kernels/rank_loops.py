@@ -40,9 +40,9 @@ def rank(keys: Any, bits: int, values: Any, ranks: Any) -> bool:
     return True
 
 
-def from_rank(words: Any, rank: int) -> Any:
+def from_rank(words: Any, at: int) -> Any:
     """Return the word of a rank, without the bits below it."""
-    return words[rank >> 6] & ~((np.uint64(1) << np.uint64(rank & 63)) - np.uint64(1))
+    return words[at >> 6] & ~((np.uint64(1) << np.uint64(at & 63)) - np.uint64(1))
 
 
 def number(value: int, floats: bool) -> float:

@@ -79,7 +79,7 @@ def _by_end(
         columns = [column[:held].copy() for column in columns]
     query, start, end_, low, high = columns
     code = np.broadcast_to(ordered.code[0], held)  # takes no room
-    return Rows(query, code, start, end_, None, None, low, high)
+    return Rows(query, code, start, end_, None, None, low, high, by_end=True)
 
 
 def _few_windows(ordered: Ordered, ranges: list[tuple[PlannedQuery, int, int]]) -> Rows:

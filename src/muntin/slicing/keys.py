@@ -98,8 +98,9 @@ class KeyTable:
         if not self._codes:
             first = dict(zip(keys, range(len(keys)), strict=True))
             if len(first) == len(keys):  # most often: all at once, none is looked up
-                self._codes = first
-                return self._keep(columns, np.arange(len(keys)))
+                self._codes, numbers = first, np.arange(len(keys))
+                self._keep(columns, numbers)
+                return numbers
         known = len(self._codes)
         numbers = np.array([self._codes.setdefault(key, len(self._codes)) for key in keys], np.int64)
         if len(self._codes) > known:
@@ -107,11 +108,10 @@ class KeyTable:
             self._keep(columns, at[new >= known])
         return numbers
 
-    def _keep(self, columns: Sequence[pa.Array], at: Places) -> Places:
+    def _keep(self, columns: Sequence[pa.Array], at: Places) -> None:
         """Keep the values of new keys, which lie at these places."""
         for chunks, column in zip(self._chunks, columns, strict=True):
             chunks.append(column.take(arrow.numbers(at)))
-        return at
 
     def values(self, codes: Places) -> list[pa.Array]:
         """Return the key columns of these numbers."""

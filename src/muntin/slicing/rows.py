@@ -26,10 +26,9 @@ def filled(count: int, value: int) -> Places:
 
 @dataclass
 class Rows:
-    """Windows to be emitted: where their slices lie, by key and time.
+    """Windows to be emitted, those of one query together: where their slices lie, by key and time.
 
-    Those of one query are together wherever a fold goes query by query. An empty range: a window without
-    records, or one that is gone.
+    An empty range: a window without records, or one that is gone.
     """
 
     query: Places  # by number
@@ -41,6 +40,7 @@ class Rows:
     low: Places
     high: Places
     by_place: bool = False  # ranges are single cells, by their place in the store
+    by_end: bool = False  # by end instead: those of one query are not together
     revision: Places | None = None  # None: the window manager numbers them
     measure: tuple[Places, Places] | None = None  # bounds by another measure than time
 
@@ -52,7 +52,7 @@ class Rows:
         id_ = None if self.id is None else self.id[at]
         change = None if self.change is None else self.change[at]
         columns = (self.query[at], self.code[at], self.start[at], self.end[at])
-        rows = Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place)
+        rows = Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place, self.by_end)
         rows.revision = None if self.revision is None else self.revision[at]
         rows.measure = None if self.measure is None else (self.measure[0][at], self.measure[1][at])
         return rows
@@ -90,7 +90,9 @@ def grouped(rows: Rows) -> Rows:
     """Return rows by query, those of one query in the order they have."""
     order = np.empty(len(rows), np.int64)
     loops.run("group", rows.query, np.bincount(rows.query), order)
-    return rows.take(order)
+    rows = rows.take(order)
+    rows.by_end = False
+    return rows
 
 
 def with_retractions(rows: Rows, number: int, gone: list[tuple[int, int, int]]) -> Rows:

@@ -170,24 +170,8 @@ class WindowManager:
         for planned, first, last in ranges:
             some = one_key and not planned.window.irregular and last - first < len(ordered) + 64
             (dense if some else sparse).append((planned, first, last))
-        if dense:
-            rows = listed_windows(ordered, dense)
-            found.append(rows if self._in_any_order(queries_of(rows.query)) else grouped(rows))
+        found += [listed_windows(ordered, dense)] if dense else []
         return found + [found_windows(planned, ordered, first, last) for planned, first, last in sparse]
-
-    def _in_any_order(self, queries: frozenset[int]) -> bool:
-        """Tell whether no fold of windows on grids goes query by query, as stacks and pools do."""
-        if len(queries) == 1:
-            return True
-        assert self.slices.grid is not None
-        twins = self.plan.twins()
-        alike = len({twins[number] for number in queries}) < len(queries)  # folded once for several queries
-        stacks = self.store == "sliding" or len(queries) <= _FEW
-        return not alike and all(
-            isinstance(partials, CompiledField)
-            and (partials.invertible or not (stacks or partials.part is None))
-            for partials in self.slices.grid.fields.values()
-        )
 
     def _changed(self, ordered: Ordered, rows: Rows, before: int) -> Rows:
         """Return windows that are new in view or have fresh records, saying which."""
@@ -356,6 +340,8 @@ class WindowManager:
 
     def _emit(self, store: AggregateStore, groups: list[Rows], into: Emission, how: Choice) -> None:
         rows = groups[0] if len(groups) == 1 else joined(groups)
+        if rows.by_end and not self._in_any_order(store, queries_of(rows.query)):
+            rows = grouped(rows)
         at = into.count
         into.query.append(rows.query)
         into.code.append(rows.code)
@@ -421,6 +407,19 @@ class WindowManager:
             if total <= shared:
                 return "each"
         return "slide" if slides else "levels"
+
+    def _in_any_order(self, store: AggregateStore, queries: frozenset[int]) -> bool:
+        """Tell whether no fold of the windows of queries goes query by query, as stacks and pools do."""
+        if len(queries) == 1:
+            return True
+        twins = self.plan.twins()
+        alike = len({twins[number] for number in queries}) < len(queries)  # folded once for several queries
+        stacks = self.store == "sliding" or len(queries) <= _FEW
+        return not alike and all(
+            isinstance(partials, CompiledField)
+            and (partials.invertible or not (stacks or partials.part is None))
+            for partials in store.fields.values()
+        )
 
     def _revisions(self, rows: Rows, change: NDArray[np.int8]) -> Places:
         """Number the rows of windows that were emitted before."""
