@@ -66,18 +66,20 @@ def _by_end(
     ends_from, ends_to = int((first * pitch + first_end).min()), int((last * pitch + first_end).max())
     span = min((ends_to - ends_from) * _AT_HAND // count + 1, LIMIT)
     room = min(count, int(np.minimum(span // pitch + 1, last - first + 1).sum()))
-    columns = [np.empty(count, np.int64) for _ in range(5)]
+    stretch = max(0, span.bit_length() - _AT_HAND.bit_length())
+    counts = np.empty((span >> stretch) + 3, np.int64)
+    start, end_ = bounds = np.empty((2, count), np.int64)  # handed out; large blocks of memory come faster
+    query, low, high = others = np.empty((3, count), np.int64)
     held = window_loops.run(
         "list_windows",
         *(told, np.empty((len(told), 3), np.int64), span, ordered.start, cells.shift, cells.table),
-        *(np.empty((room, 5), np.int64), np.empty(2 * _AT_HAND, np.int64), np.empty(room, np.int64)),
-        *columns,
+        *(np.empty((room, 5), np.int64), stretch, counts, np.empty(room, np.int64)),
+        *(query, start, end_, low, high),
     )
     if held < 0:
         return None
-    if held < count:  # rows that are handed out keep no room for others
-        columns = [column[:held].copy() for column in columns]
-    query, start, end_, low, high = columns
+    if held < count:
+        (start, end_), (query, low, high) = bounds[:, :held].copy(), others[:, :held].copy()
     code = np.broadcast_to(ordered.code[0], held)  # takes no room
     return Rows(query, code, start, end_, None, None, low, high, by_end=True)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from muntin.kernels.compiled import Compiled
 
 # ---- which windows hold cells ----
@@ -29,6 +31,7 @@ def list_windows(
     shift: int,
     table: Any,
     some: Any,
+    stretch: int,
     counts: Any,
     order: Any,
     query: Any,
@@ -42,8 +45,9 @@ def list_windows(
     Each grid has its query, the first and last window, how many windows begin at one start, the period and
     offset of starts, the pitch of ends and the first end; windows that end together are written in the order
     of their grids. `table` says where to look for a time among cells. Goes on by `span` of time for all grids
-    in turn, so that what it looks at is still at hand: `some` has room for the windows of a span, `state` has
-    for each grid the next window, the last end and the first cell at or past it.
+    in turn, so that what it looks at is still at hand: `some` has room for the windows of a span, which are
+    sorted by stretches of 2^stretch ticks; `state` has for each grid the next window, the last end and the
+    first cell at or past it.
     """
     past_all = 2**63 - 1
     least = past_all
@@ -52,6 +56,7 @@ def list_windows(
         begin = (first if steps == 1 else first // steps) * grids[g, 4] + grids[g, 5]
         state[g, 0], state[g, 1], state[g, 2] = first, begin, place(cells, shift, table, begin)
         least = min(least, first * grids[g, 6] + grids[g, 7])
+    begins, stops = np.zeros(1, np.int64), np.zeros(1, np.int64)
     rows = 0
     while least < past_all:
         base, limit = least, past_all if least > past_all - span else least + span
@@ -75,7 +80,9 @@ def list_windows(
             state[g, 0], state[g, 1], state[g, 2] = k, reached, past
             if k <= last:
                 least = min(least, end_)
-        if not sort_by_end(some, found, base, span, counts, order):
+        counts[:] = 0
+        stops[0] = found
+        if not order_by_end(some[:found, 2], begins, stops, base, stretch, counts, order):
             return -1
         for i in range(found):
             w = order[i]
@@ -122,26 +129,6 @@ def windows_of_cells(
 
 
 # ---- in which order ----
-
-
-def sort_by_end(windows: Any, count: int, base: int, span: int, counts: Any, order: Any) -> bool:
-    """Write the order of windows by their ends, of which none is before base; False if it would take long.
-
-    `counts` has room for stretches of time: windows are put into stretches, then each is put in order.
-    """
-    shift = 0
-    while span >> shift > len(counts) - 3:
-        shift += 1
-    counts[:] = 0
-    for i in range(count):
-        counts[((windows[i, 2] - base) >> shift) + 2] += 1
-    for s in range(2, len(counts)):
-        counts[s] += counts[s - 1]
-    for i in range(count):
-        s = ((windows[i, 2] - base) >> shift) + 1
-        order[counts[s]] = i
-        counts[s] += 1
-    return shift == 0 or sort_stretches(windows[:, 2], counts, order)
 
 
 def order_by_end(end: Any, begins: Any, stops: Any, low: int, shift: int, counts: Any, order: Any) -> bool:
@@ -217,7 +204,6 @@ run = Compiled(
     place,
     list_windows,
     windows_of_cells,
-    sort_by_end,
     order_by_end,
     sort_stretches,
     before,
