@@ -9,14 +9,17 @@ import tempfile
 import threading
 import types
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from muntin.algebra.aggregate import Function
 from muntin.kernels.source import NoSourceError, write_out
 
-# Kept code holds copies of the intrinsics, so their text is part of what it is named after.
-INTRINSICS = hashlib.sha256(Path(__file__).with_name("intrinsics.py").read_bytes()).hexdigest()[:12]
+# Kept code holds copies of the intrinsics, so their text is part of what it is named after. It is a resource
+# because muntin may lie in an archive.
+_TEXT = resources.files("muntin.kernels").joinpath("intrinsics.py").read_bytes()
+INTRINSICS = hashlib.sha256(_TEXT).hexdigest()[:12]
 _LOADING = threading.RLock()
 _STAMP = 1_000_000_000  # numba keys its cache by the file's time; content is in the name, so time is fixed
 
