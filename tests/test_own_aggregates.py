@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -326,3 +327,82 @@ def test_an_own_aggregate_may_read_the_time():
         {"t": [3, 1, 2, 4], "v": ["b", "a", "a", "c"]}, mt.tumbling(10).agg(x=Latest("v")), time="t"
     )
     assert out.column("x").to_pylist() == ["{'a': 2, 'b': 3, 'c': 4}"]
+
+
+# ---- errors of a user's functions ----
+
+
+class Touchy(mt.Aggregate):
+    """Fails where a test asks for it; compiled over numbers, on the object path over texts."""
+
+    def lift(v):
+        if v == 13:
+            raise ValueError("thirteen")
+        return v
+
+    def combine(a, b):
+        if b == 14:
+            raise ValueError("fourteen")
+        return a + b
+
+    def lower(a):
+        if a == 15:
+            raise ValueError("fifteen")
+        return a
+
+
+class Appending(mt.Aggregate):
+    """Changes its older argument, which other windows share."""
+
+    def lift(v):
+        return [v]
+
+    def combine(a, b):
+        a.extend(b)
+        return a
+
+    def lower(a):
+        return len(a)
+
+
+@pytest.mark.parametrize("number", [int, float, decimal.Decimal])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (13, r"Touchy\.lift raised ValueError\('thirteen'.*\) at record 2 of the batch, where v is .*13"),
+        (14, r"Touchy\.combine raised ValueError\('fourteen'.*\) at record 2 of the batch, where v is .*14"),
+        (12, r"Touchy\.lower raised ValueError\('fifteen'"),
+    ],
+)
+def test_an_error_of_a_function_names_it_and_the_record(number, bad, message):
+    operator = mt.WindowOperator(mt.tumbling(10).agg(a=Touchy("v")), time="t", watermark="manual")
+    batch = {"t": [2, 1, 3], "v": [number(2), number(1), number(bad)]}
+    if bad == 12:
+        operator.process(batch)
+    before = operator.metrics
+    with pytest.raises(ValueError, match=message) as caught:
+        operator.finish() if bad == 12 else operator.process(batch)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert operator.metrics == before
+
+
+def test_an_error_names_the_record_of_the_batch_also_under_a_condition():
+    queries = [mt.tumbling(10).agg(a=Touchy("v"), where="v > 5"), mt.tumbling(10).agg(n=mt.count())]
+    operator = mt.WindowOperator(queries, time="t")
+    with pytest.raises(ValueError, match=r"Touchy\.lift raised .* at record 3 of the batch"):
+        operator.process({"t": [1, 2, 3, 4], "v": [1, 6, 2, 13]})
+
+
+def test_a_frame_names_the_record_at_which_its_aggregate_fails():
+    frame = mt.aggregate_frame(Touchy("v"), reaches=100).agg(n=mt.count())
+    with pytest.raises(ValueError, match=r"Touchy\.lift, combine or lower at the record of time 7 raised"):
+        mt.aggregate({"t": [5, 7], "v": [decimal.Decimal(1), decimal.Decimal(13)]}, frame, time="t")
+    with pytest.raises(ValueError, match=r"Touchy\.lift, combine or lower raised ValueError"):
+        mt.aggregate({"t": [5, 7], "v": [1, 13]}, frame, time="t")
+
+
+def test_a_combine_that_changes_its_arguments_is_refused():
+    operator = mt.WindowOperator(mt.sliding(10, every=5).agg(n=Appending("v")), time="t")
+    with pytest.raises(ValueError, match=r"Appending\.combine changes its arguments: .*return a new state"):
+        operator.process({"t": [1, 2, 12], "v": [1, 2, 3]})
+    assert operator.metrics.records_in == 0

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import TIME
 from muntin.expressions import Expression, sources
 from muntin.slicing import arrow, having, intake, loops, output, snapshot
-from muntin.slicing.engine import Engine, undone_if_broken
+from muntin.slicing.engine import Engine
 from muntin.slicing.fields import Values
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.pace import Pace, Survey
+from muntin.slicing.transaction import Transactional
+from muntin.slicing.user_errors import AggregateError
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
 from muntin.windows.durations import LIMIT, Duration
@@ -60,14 +62,27 @@ class Setting:
         )
 
 
-class Lane:
+class Lane(Transactional):
     """The queries under one condition, with keys and slices of their own."""
+
+    often = ()
 
     def __init__(self, where: Expression | None, key: Sequence[str]) -> None:
         self.where = where
         self.keys = KeyTable(key)
         self.queries: list[tuple[str, Query]] = []
         self.engine: Engine | None = None  # there is none before the first record
+
+    def parts(self) -> Iterable[Transactional]:
+        """Return keys and slices."""
+        return (self.keys,) if self.engine is None else (self.keys, self.engine)
+
+    def start(self, engine: Engine) -> None:
+        """Take in records from now on."""
+        if self.engine is None:
+            self.save()
+            self.engine = engine
+            self.parts_changed()
 
     def inputs(self) -> list[str]:
         """Return the columns and expressions that queries read."""
@@ -83,11 +98,17 @@ class Lane:
             engine = setting.engine([], dict(types), other.types[TIME])
             engine.watermark, engine.largest = other.watermark, other.largest
             self.keys.load([pa.nulls(0, types[key]) for key in self.keys.names])
-            self.engine = engine
-        self.engine.add(name, query)
+            self.start(engine)
+        self.running().add(name, query)
+
+    def take(self, queries: Iterable[tuple[str, Query]]) -> None:
+        """Note further queries."""
+        self.save()
+        self.queries = [*self.queries, *queries]
 
     def forget(self, name: str) -> None:
-        """Drop a query, also one that was not taken up in the end."""
+        """Drop a query."""
+        self.save()
         self.queries = [(other, query) for other, query in self.queries if other != name]
         if self.engine is not None and self.queries and self.engine.has(name):
             self.engine.remove(name)
@@ -103,13 +124,9 @@ def lane_of(lanes: Iterable[Lane], name: str) -> Lane:
     return next(lane for lane in lanes if any(name == other for other, _ in lane.queries))
 
 
-def lane_for(lanes: list[Lane], where: Expression | None, key: Sequence[str]) -> Lane:
+def lane_for(lanes: Iterable[Lane], where: Expression | None, key: Sequence[str]) -> Lane:
     """Return the lane with a condition, a new one if there is none yet."""
-    found = next((lane for lane in lanes if lane.where == where), None)
-    if found is None:
-        found = Lane(where, key)
-        lanes.append(found)
-    return found
+    return next((lane for lane in lanes if lane.where == where), None) or Lane(where, key)
 
 
 def check_columns(time: Any, key: Sequence[str]) -> None:
@@ -128,7 +145,7 @@ class _Part:
 
     lane: Lane
     engine: Engine
-    waiting: list[Any]  # what the engine took up for them
+    planned: bool  # queries were that had waited for them
     at: Places | None  # their places in the batch; None: all
     times: Places
     codes: Places
@@ -138,7 +155,7 @@ class _Part:
 
 @dataclass
 class Intake:
-    """A batch on its way into all lanes of an operator: all of them take it in, or none."""
+    """A batch on its way into all lanes of an operator."""
 
     setting: Setting
     schema: intake.Schema
@@ -158,23 +175,15 @@ class Intake:
             having.check_truth(condition, columns[condition].type, "where")
         column = columns[self.time] if self.stamps is None else self.stamps
         times = intake.read_times(column, self.time)
-        parts: list[_Part] = []
-        try:
-            for lane in lanes:
-                chosen = None if lane.where is None else _true(columns[lane.where])
-                parts.append(self._read(lane, chosen, times, column.type, types, held))
-            if any(part.waiting or part.lane.engine is None for part in parts):
-                check_answers(part.engine for part in parts)
-            rows, dropped = self._take_in(parts, times)
-        except BaseException:
-            for part in parts:
-                part.engine.put_back(part.waiting)
-            for lane in lanes:
-                if lane.engine is None:  # the first batch fixes nothing if it is refused
-                    lane.keys = KeyTable(lane.keys.names)
-            raise
+        parts = []
+        for lane in lanes:
+            chosen = None if lane.where is None else _true(columns[lane.where])
+            parts.append(self._read(lane, chosen, times, column.type, types, held))
+        if any(part.planned or part.lane.engine is None for part in parts):
+            check_answers(part.engine for part in parts)
+        rows, dropped = self._take_in(parts, times)
         for part in parts:
-            part.lane.engine = part.engine
+            part.lane.start(part.engine)
             part.engine.breathe(part.lane.keys, len(part.times))
         self.schema.fix(types)
         return rows, dropped
@@ -197,22 +206,18 @@ class Intake:
         if engine is None:
             engine = self.setting.engine(lane.queries, {**types}, time_type)
             held(engine)
-        waiting = engine.take_up(types)
-        part = _Part(lane, engine, waiting, None, times, np.zeros(1, np.int64), {}, None)
-        try:
-            if chosen is not None:
-                part.at = np.flatnonzero(chosen)
-                part.times = times[part.at]
-            if len(part.times):
-                part.values = engine.read_values(columns, part.times)
-                part.tie = intake.tie_values(columns[tie], tie) if tie else None
-                part.codes = lane.keys.encode([columns[name] for name in lane.keys.names])
-                engine.sums.expect(part.values)
-            elif lane.keys.types is None:
-                lane.keys.load([columns[name] for name in lane.keys.names])
-        except BaseException:
-            engine.put_back(waiting)
-            raise
+        planned = engine.take_up(types)
+        part = _Part(lane, engine, planned, None, times, np.zeros(1, np.int64), {}, None)
+        if chosen is not None:
+            part.at = np.flatnonzero(chosen)
+            part.times = times[part.at]
+        if len(part.times):
+            part.values = engine.read_values(columns, part.times)
+            part.tie = intake.tie_values(columns[tie], tie) if tie else None
+            part.codes = lane.keys.encode([columns[name] for name in lane.keys.names])
+            engine.sums.expect(part.values)
+        elif lane.keys.types is None:
+            lane.keys.load([columns[name] for name in lane.keys.names])
         return part
 
     def _filtered(self, names: Sequence[str], chosen: NDArray[np.bool_] | None) -> pa.Table | pa.RecordBatch:
@@ -225,7 +230,7 @@ class Intake:
         return filtered
 
     def _take_in(self, parts: Sequence[_Part], times: Places) -> tuple[list[pa.Table], Places]:
-        """Let all engines take in their records, or none; each is late or not by all that came before it."""
+        """Let all engines take in their records; each is late or not by all that came before it."""
         first = parts[0].engine
         survey = first.survey(times)
         intake.check_range(survey.low, survey.high, self.time)
@@ -238,26 +243,20 @@ class Intake:
         if survey.late:
             loops.run("watermarks", times, before, first.delay, marks)
         counts = np.zeros(len(times), bool)  # which late records do, for some query
-
-        def take_in() -> list[pa.Table]:
-            rows = []
-            for part in parts:
-                if not len(part.times):
-                    part.engine.largest = largest
-                    rows.append(part.engine.advance(after, part.lane.keys))
-                    continue
-                own = marks if part.at is None else marks[part.at]
-                late = bool(survey.late and (part.times < own).any())
-                told, dropped = _paced(part, Pace(own if late else None, after, largest))
-                rows.append(told)
-                taken = np.ones(len(part.times), bool)
-                taken[dropped] = False
-                counts[slice(None) if part.at is None else part.at] |= taken
-            return rows
-
-        risky = any(part.engine.risky() for part in parts)
-        told = undone_if_broken([part.engine for part in parts], take_in) if risky else take_in()
-        return told, np.flatnonzero((times < marks) & ~counts) if survey.late else np.empty(0, np.int64)
+        rows = []
+        for part in parts:
+            if not len(part.times):
+                part.engine.largest = largest
+                rows.append(part.engine.advance(after, part.lane.keys))
+                continue
+            own = marks if part.at is None else marks[part.at]
+            late = bool(survey.late and (part.times < own).any())
+            emitted, dropped = _paced(part, Pace(own if late else None, after, largest))
+            rows.append(emitted)
+            taken = np.ones(len(part.times), bool)
+            taken[dropped] = False
+            counts[slice(None) if part.at is None else part.at] |= taken
+        return rows, np.flatnonzero((times < marks) & ~counts) if survey.late else np.empty(0, np.int64)
 
 
 def _true(values: pa.Array) -> NDArray[np.bool_]:
@@ -270,23 +269,21 @@ def _paced(part: _Part, pace: Pace) -> tuple[pa.Table, Any]:
     times = part.times
     disordered = len(times) > 1 and bool(loops.run("disordered", times))
     survey = Survey(disordered, int(times.min()), int(times.max()), pace.marks is not None)
-    rows, dropped = part.engine.process_paced(
-        times, part.codes, part.lane.keys, part.values, part.tie, survey, pace
-    )
+    try:
+        rows, dropped = part.engine.process_paced(
+            times, part.codes, part.lane.keys, part.values, part.tie, survey, pace
+        )
+    except AggregateError as error:
+        found = part.engine.located(error, part.values)
+        if found.record is not None and part.at is not None:
+            found.record = int(part.at[found.record])
+        raise found from error.__cause__
     return rows, [] if dropped is None else dropped
 
 
 def advance(lanes: Sequence[Lane], watermark: int) -> list[pa.Table]:
-    """Move the watermark of all lanes, or of none."""
-    engines = [lane.running() for lane in lanes]
-
-    def move() -> list[pa.Table]:
-        return [lane.running().advance(watermark, lane.keys) for lane in lanes]
-
-    if len(lanes) > 1 and any(engine.risky() for engine in engines):
-        moved: list[pa.Table] = undone_if_broken(engines, move)
-        return moved
-    return move()
+    """Move the watermark of all lanes."""
+    return [lane.running().advance(watermark, lane.keys) for lane in lanes]
 
 
 def leave(lane: Lane, others: Sequence[Lane]) -> None:

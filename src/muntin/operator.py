@@ -27,6 +27,7 @@ from muntin.slicing.keys import KeyTable
 from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
+from muntin.slicing.transaction import Exclusive, Steps, Transactional, run
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
 from muntin.windows.durations import Duration
@@ -56,8 +57,11 @@ class Metrics:
     final_combines: int
 
 
-class WindowOperator:
+class WindowOperator(Exclusive):
     """Any mix of windows over one keyed stream, cut once into slices that all of them share.
+
+    Every call is all or nothing: whatever breaks it off, Ctrl-C too, the operator is as it was before. Calls
+    of several threads wait for one another.
 
     >>> import muntin as mt
     >>> op = mt.WindowOperator([mt.tumbling(10).agg(total=mt.sum("v"))], time="ts")
@@ -96,8 +100,7 @@ class WindowOperator:
         self._taken: set[str] = set()  # names of queries
         self._named = 0
         self._names: list[str] | None = None  # the columns that batches must have
-        for query in _as_queries(queries):
-            self._name(query)
+        self._name(_as_queries(queries))
         self._check_columns()
         self._schema = intake.Schema()
         self._pending_watermark: Any = None
@@ -107,25 +110,57 @@ class WindowOperator:
         self._records_in = 0
         self._last_stamp = 0
 
+    # ---- transactions ----
+
+    often = (
+        "_records_in",
+        "_late_dropped",
+        "_late",
+        "_last_stamp",
+        "_pending_watermark",
+        "_finished",
+        "_names",
+    )
+
+    def parts(self) -> Iterable[Transactional]:
+        """Return the types of columns, and the queries under each condition with their slices."""
+        return self._schema, *self._lanes
+
+    def begin(self, steps: Steps) -> None:
+        """Write down how many tables of late records there are: new ones come behind them."""
+        steps.append((_truncate, self._late, len(self._late)))
+
     # ---- queries ----
 
-    def _name(self, query: Query) -> str:
-        name = query.name if query.name is not None else f"q{self._named}"
-        if name in self._taken:
-            raise ValueError(f"there is a query named {name!r} already; give each its own name=.")
-        if query.emit == "on_change" and self._lateness.amount:
-            raise ValueError(f"query {name!r}: emit='on_change' needs lateness 0.")
-        self._queries.append((name, query))
-        where = query.where if isinstance(query.where, Expression) else None
-        lanes.lane_for(self._lanes, where, self._key).queries.append((name, query))
-        self._taken.add(name)
-        self._named += 1
+    def _name(self, queries: Iterable[Query]) -> list[str]:
+        """Give queries names, and put each with those under the same condition."""
+        self.save()
+        taken, all_lanes = set(self._taken), list(self._lanes)
+        named: list[tuple[str, Query]] = []
+        by_lane: dict[Lane, list[tuple[str, Query]]] = {}
+        for query in queries:
+            name = query.name if query.name is not None else f"q{self._named + len(named)}"
+            if name in taken:
+                raise ValueError(f"there is a query named {name!r} already; give each its own name=.")
+            if query.emit == "on_change" and self._lateness.amount:
+                raise ValueError(f"query {name!r}: emit='on_change' needs lateness 0.")
+            where = query.where if isinstance(query.where, Expression) else None
+            lane = lanes.lane_for(all_lanes, where, self._key)
+            all_lanes += [] if lane in all_lanes else [lane]
+            by_lane.setdefault(lane, []).append((name, query))
+            named.append((name, query))
+            taken.add(name)
+        for lane, some in by_lane.items():
+            lane.take(some)
+        self._queries, self._taken, self._lanes = [*self._queries, *named], taken, all_lanes
+        self._named += len(named)
         self._changed()
-        return name
+        return [name for name, _ in named]
 
     def _changed(self) -> None:
         """Follow a change of the queries."""
         self._names = None
+        self.parts_changed()
         # Most operators have one lane, which all records take: its engine sees to the watermark by itself.
         self._lane = self._lanes[0]
         self._filters = len(self._lanes) > 1 or self._lane.where is not None
@@ -165,29 +200,26 @@ class WindowOperator:
         >>> op.add(mt.session(5).agg(n=mt.count(), name="visits"))
         'visits'
         """
+        return run(self, self._add, query)
+
+    def _add(self, query: Query) -> str:
         self._running()
         if not isinstance(query, Query):
             raise TypeError(f"a query is what a window's agg() gives, not {query!r}.")
-        others = list(self._lanes)
-        name = self._name(query)
-        lane = lanes.lane_of(self._lanes, name)
-        try:
-            self._check_columns()
-            if self._engine is not None:
-                lane.add(name, query, self._setting, self._engine, self._schema.types)
-                lanes.check_answers(lane.running() for lane in self._lanes)
-        except BaseException:
-            lane.forget(name)
-            self._lanes = others
-            self._queries.pop()
-            self._taken.discard(name)
-            self._named -= 1
-            self._changed()
-            raise
+        (name,) = self._name([query])
+        self._check_columns()
+        if self._engine is not None:
+            lane = lanes.lane_of(self._lanes, name)
+            lane.add(name, query, self._setting, self._engine, self._schema.types)
+            lanes.check_answers(lane.running() for lane in self._lanes)
         return name
 
     def remove(self, name: str) -> None:
         """Remove a query: its open windows are not emitted, no other query's results change."""
+        run(self, self._remove, name)
+
+    def _remove(self, name: str) -> None:
+        self.save()
         self._running()
         names = [other for other, _ in self._queries]
         if name not in names:
@@ -195,10 +227,10 @@ class WindowOperator:
         if len(names) == 1:
             raise ValueError(f"{name!r} is the only query; an operator needs at least one.")
         self._queries = [(other, query) for other, query in self._queries if other != name]
-        self._taken.discard(name)
+        self._taken = self._taken - {name}
         lane = lanes.lane_of(self._lanes, name)
         if len(lane.queries) == 1:
-            self._lanes.remove(lane)
+            self._lanes = [other for other in self._lanes if other is not lane]
             lanes.leave(lane, self._lanes)
         else:
             lane.forget(name)
@@ -208,6 +240,9 @@ class WindowOperator:
 
     def process(self, batch: Any) -> pa.Table:
         """Take in a batch of records; return the windows that came into view or changed."""
+        return run(self, self._process_batch, batch)
+
+    def _process_batch(self, batch: Any) -> pa.Table:
         self._running()
         table = intake.as_arrow(batch)
         if not table.num_rows:
@@ -251,22 +286,16 @@ class WindowOperator:
         if engine is None:
             engine = self._setting.engine(lane.queries, types, times_column.type)
             self._tell_watermark(engine)
-        waiting = engine.take_up(types)
-        try:
-            survey = engine.survey(times)
-            intake.check_range(survey.low, survey.high, str(self._time))
-            engine.check_span(survey.low, survey.high)
-            values = engine.read_values(columns, times)
-            tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
-            codes = keys.encode([columns[name] for name in keys.names])
-            rows, dropped = engine.process(times, codes, keys, values, tie, survey)
-        except BaseException:
-            engine.put_back(waiting)
-            if lane.engine is None:  # the first batch fixes nothing if it is refused
-                lane.keys = KeyTable(self._key)
-            raise
-        if lane.engine is None:
-            lane.engine, self._pending_watermark = engine, None
+        engine.take_up(types)
+        survey = engine.survey(times)
+        intake.check_range(survey.low, survey.high, str(self._time))
+        engine.check_span(survey.low, survey.high)
+        values = engine.read_values(columns, times)
+        tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
+        codes = keys.encode([columns[name] for name in keys.names])
+        rows, dropped = engine.process(times, codes, keys, values, tie, survey)
+        lane.start(engine)
+        self._pending_watermark = None
         self._schema.fix(types)
         self._records_in += len(times)
         engine.breathe(keys, len(times))
@@ -300,11 +329,14 @@ class WindowOperator:
                 f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
                 "is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def advance(self, watermark: Any = None) -> pa.Table:
         """Say that all records before this time have arrived; return the windows that came into view."""
+        return run(self, self._advance, watermark)
+
+    def _advance(self, watermark: Any) -> pa.Table:
         self._running()
         if watermark is None:
             if self._time is not PROCESSING_TIME:
@@ -315,7 +347,7 @@ class WindowOperator:
             return self._nothing()
         ticks = intake.ticks_of(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
-            raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
+            raise ValueError(f"the watermark cannot go back from {self._watermark()} to {watermark}.")
         rows = lanes.advance(self._lanes, ticks)
         for lane in self._lanes:
             lane.running().breathe(lane.keys)
@@ -338,6 +370,9 @@ class WindowOperator:
 
     def finish(self) -> pa.Table:
         """End the stream: return all windows that are still open. Afterwards only look, not process."""
+        return run(self, self._finish)
+
+    def _finish(self) -> pa.Table:
         if self._finished:
             return self._nothing()
         if self._engine is None:
@@ -361,6 +396,9 @@ class WindowOperator:
     @property
     def watermark(self) -> Any:
         """The watermark: an integer, or an Arrow scalar where times are timestamps; None before the first."""
+        return run(self, self._watermark)
+
+    def _watermark(self) -> Any:
         if self._finished:
             return math.inf
         if self._engine is None:
@@ -374,6 +412,9 @@ class WindowOperator:
 
     def take_late(self) -> pa.Table:
         """Return the records that were dropped since the last call, as they came."""
+        return run(self, self._take_late)
+
+    def _take_late(self) -> pa.Table:
         if not self._late:
             return pa.table({})
         late = output.together(self._late)
@@ -383,6 +424,9 @@ class WindowOperator:
     @property
     def metrics(self) -> Metrics:
         """What the operator has done and holds."""
+        return run(self, self._metrics)
+
+    def _metrics(self) -> Metrics:
         if self._engine is None:
             return Metrics(self._records_in, self._late_dropped, 0, 0, 0, 0, 0, 0, 0, 0)
         engines = [lane.running() for lane in self._lanes]
@@ -409,6 +453,9 @@ class WindowOperator:
         >>> print(str(op.explain()).splitlines()[0])
         Stream: out of order (watermark 5s)
         """
+        return run(self, self._explain)
+
+    def _explain(self) -> Explanation:
         watermark = self._policy if self._delay is None else str(self._delay)
         engines = [self._trial(lane) if lane.engine is None else lane.engine for lane in self._lanes]
         told = [explain(engine, watermark, str(self._lateness), self._setting.store) for engine in engines]
@@ -442,6 +489,9 @@ class WindowOperator:
         >>> op.lookup(8, 30).to_pylist()
         [{'window_start': 10, 'window_end': 30, 'n': 3}]
         """
+        return run(self, self._lookup, start, end, key, name)
+
+    def _lookup(self, start: Any, end: Any, key: Any, name: str | None) -> pa.Table:
         names = [other for other, _ in self._queries]
         if name is None and len(names) > 1:
             raise ValueError(f"say which query to look up: name= one of {', '.join(map(repr, names))}.")
@@ -476,6 +526,9 @@ class WindowOperator:
         >>> mt.WindowOperator.restore(op.snapshot()).finish().column("n").to_pylist()
         [2]
         """
+        return run(self, self._snapshot)
+
+    def _snapshot(self) -> bytes:
         described = {
             "time": None if self._time is PROCESSING_TIME else self._time,
             "key": self._key,
@@ -545,6 +598,10 @@ class WindowOperator:
             return pa.table({})
         empty = [lane.running().tables.table(Emission(), lane.keys) for lane in self._lanes]
         return lanes.joined(empty, self._queries)
+
+
+def _truncate(tables: list[pa.Table], count: int) -> None:
+    del tables[count:]
 
 
 def _durations(queries: Iterable[tuple[str, Query]]) -> Iterator[Duration]:

@@ -13,6 +13,7 @@ from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Values
 from muntin.slicing.listers import FAR, Batch, Columns, Flags, Found, Lister
 from muntin.slicing.store import Ordered
+from muntin.slicing.transaction import put_entries
 from muntin.windows.aware import Edges
 
 Places = NDArray[np.int64]
@@ -23,7 +24,6 @@ class AwareLister(Lister):
 
     splits = True
     only_settled = True
-    may_raise = True
     open_columns: ClassVar[tuple[str, ...]] = ("code", "position", "time")  # of records that are kept
 
     def __init__(self, rule: Any, number: int, *, late: bool) -> None:
@@ -35,7 +35,12 @@ class AwareLister(Lister):
         """Make room for so many keys."""
         held = self.keyed["edges"]
         if keys > len(held):
-            self.keyed["edges"] = np.concatenate([held, _nothing(max(keys, 2 * len(held)) - len(held))])
+            grown = np.concatenate([held, _nothing(max(keys, 2 * len(held)) - len(held))])
+            self.keyed = {**self.keyed, "edges": grown}
+
+    def overwrite_keys(self, codes: Places) -> None:
+        """Save what is held for keys; a window may change its state in place."""
+        self.undo_by(put_entries, self.keyed["edges"], codes, copy.deepcopy(self.keyed["edges"][codes]))
 
     def copy(self) -> Lister:
         """Return a lister that goes on by itself."""
@@ -63,6 +68,8 @@ class AwareLister(Lister):
                 ended += [(k, start, end) for start, end in edges.pass_time(rows[i].t)]
                 try:
                     window.notify(edges, rows[i])
+                except MemoryError:
+                    raise
                 except Exception as error:
                     name, t = type(window).__name__, int(batch.times[i])
                     position = int(i + batch.base[r])
@@ -101,6 +108,7 @@ class AwareLister(Lister):
             windows, state = self.keyed["edges"][k]
             ended = [window for window in windows if window[1] <= bound]
             if ended:
+                self.overwrite(self.keyed["edges"], k)
                 self.keyed["edges"][k] = ([w for w in windows if w[1] > bound], state)
                 found += [(k, start, end) for start, end in ended]
         windows = self._found(found)

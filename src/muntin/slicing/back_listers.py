@@ -168,7 +168,7 @@ class LatestLister(Lister):
 
     def pass_time(self, bound: float, seen: Places) -> Found | None:
         """Return the windows of steps that have ended."""
-        return passed(self.keyed["step"], bound, seen, self._found)
+        return passed(self, bound, seen, self._found)
 
     def rest(self, seen: Places) -> Found | None:
         """Return nothing: the end of time ends all steps."""

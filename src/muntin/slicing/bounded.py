@@ -7,6 +7,7 @@ slices; the size follows what both have cost (Section 6.3.3 of general stream sl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -18,12 +19,13 @@ from muntin.slicing.fields import Values, frozen
 from muntin.slicing.listers import Batch, runs
 from muntin.slicing.records import joined
 from muntin.slicing.store import AggregateStore, Ordered, Panes
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 _FIRST, _MOST = 32, 1 << 16
 
 
-class Size:
+class Size(Transactional):
     """How many records a slice may hold, by what splits and windows have cost."""
 
     def __init__(self) -> None:
@@ -37,36 +39,37 @@ class Size:
             self.most = min(_MOST, 2 * self.most)
 
 
-class KeptRecords:
+class KeptRecords(Transactional):
     """The records of slices that may be split, as they were read."""
 
     def __init__(self) -> None:
-        self.parts: list[Batch] = []
+        self.batches: list[Batch] = []
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return sum(map(len, self.batches))
 
     def copy(self) -> KeptRecords:
         """Return records to be added to by themselves."""
         twin = KeptRecords()
-        twin.parts = list(self.parts)
+        twin.batches = self.batches
         return twin
 
     def add(self, batch: Batch) -> None:
-        """Keep records; parts are put together so that there are few of them."""
-        self.parts.append(batch)
-        while len(self.parts) > 1 and len(self.parts[-2]) <= 2 * len(self.parts[-1]):
-            newer, older = self.parts.pop(), self.parts.pop()
-            self.parts.append(_together(older, newer))
+        """Keep records; batches are put together so that there are few of them."""
+        batches = [*self.batches, batch]
+        while len(batches) > 1 and len(batches[-2]) <= 2 * len(batches[-1]):
+            newer, older = batches.pop(), batches.pop()
+            batches.append(_together(older, newer))
+        self.batches = batches
 
     def set_fields(self, fields: Iterable[int]) -> None:
         """Keep the values of these fields only."""
-        self.parts = [replace(part, values={n: part.values[n] for n in fields}) for part in self.parts]
+        self.batches = [replace(b, values={n: b.values[n] for n in fields}) for b in self.batches]
 
     def take(self, code: Places, position: Places) -> tuple[Places, dict[int, Values]]:
         """Return the times and values of records, in this order."""
         where, times, values = [], [], []
-        for part in self.parts:
+        for part in self.batches:
             place = part.places(code, position)
             at = np.flatnonzero(place >= 0)
             if len(at):
@@ -80,26 +83,25 @@ class KeptRecords:
     def keep(self, needed: Places) -> None:
         """Let go of the records of each key before a position."""
         kept = []
-        for part in self.parts:
+        for part in self.batches:
             wanted = part.positions() >= np.repeat(needed[part.codes], np.diff(part.bounds))
             if wanted.all():
                 kept.append(part)
             elif wanted.any():
                 kept.append(_some(part, np.flatnonzero(wanted)))
-        self.parts = kept
+        self.batches = kept
 
     def whole(self) -> Batch | None:
         """Return all records by key and position."""
-        while len(self.parts) > 1:
-            newer, older = self.parts.pop(), self.parts.pop()
-            self.parts.append(_together(older, newer))
-        return self.parts[0] if self.parts else None
+        if len(self.batches) > 1:
+            self.batches = [functools.reduce(_together, self.batches)]
+        return self.batches[0] if self.batches else None
 
     @property
     def nbytes(self) -> int:
         """The bytes of all columns."""
-        columns = [c for p in self.parts for v in p.values.values() for c in (*v.columns, v.valid)]
-        return sum(c.nbytes for c in (*columns, *(p.times for p in self.parts)) if c is not None)
+        columns = [c for b in self.batches for v in b.values.values() for c in (*v.columns, v.valid)]
+        return sum(c.nbytes for c in (*columns, *(b.times for b in self.batches)) if c is not None)
 
 
 def split(store: AggregateStore, kept: KeptRecords, code: Places, position: Places, seen: Places) -> int:

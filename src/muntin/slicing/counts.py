@@ -7,9 +7,8 @@ all records in view beside the settled ones, from which a late record pushes oth
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,12 @@ from muntin.slicing.records import RecordLog, canonical
 from muntin.slicing.shifts import Moves, Shift
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 
 
-class CountSlices:
+class CountSlices(Transactional):
     """The slices of all count windows over one stream."""
 
     def __init__(self, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
@@ -79,7 +79,7 @@ class CountSlices:
         """Add records of the only key, and let go of what no window to come can hold."""
         kept = min(self.store.count, self.longest - 1)
         self.store.append_records(int(self.seen[0]), stretch.times, stretch.values, kept)
-        self.seen[0] += len(stretch)
+        self.seen = self.seen + np.bincount([0], [len(stretch)], len(self.seen)).astype(np.int64)
 
     def advance(self, watermark: float, lateness: int) -> AggregateStore:
         """Settle what no record can come before any more; return a store with all that is in view."""
@@ -179,15 +179,15 @@ class CountSlices:
             codes, starts = codes[begins], starts[begins]
         states = {n: p.of_segments(stretch.values[n], bounds) for n, p in store.fields.items()}
         store.add(Panes(codes, starts, first, last, rows, states))
-        self.seen += np.bincount(codes, rows, minlength=len(self.seen)).astype(np.int64)
+        self.seen = self.seen + np.bincount(codes, rows, minlength=len(self.seen)).astype(np.int64)
 
-    def copy(self) -> CountSlices:
-        """Return slices to be changed by themselves."""
-        twin = copy.copy(self)
-        twin.forget_shown()
-        twin.store, twin.pending = self.store.copy(), copy.copy(self.pending)
-        twin.seen, twin.viewed, twin.changed = self.seen.copy(), self.viewed.copy(), self.changed.copy()
-        return twin
+    def parts(self) -> Iterable[Transactional]:
+        """Return slices, and records that wait."""
+        return self.store, self.pending
+
+    def rolled_back(self) -> None:
+        """Drop the slices of records in view, which calls change in place."""
+        self.forget_shown()
 
     def live(self) -> NDArray[np.bool_]:
         """Return which slices a window to come can hold."""

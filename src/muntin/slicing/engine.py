@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
 from muntin.slicing.tables import RowTables
+from muntin.slicing.transaction import Transactional
+from muntin.slicing.user_errors import AggregateError, located
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
@@ -41,8 +43,10 @@ _FEW_QUERIES = 64
 _LOOK = 64  # records
 
 
-class Engine(Holdings):
+class Engine(Holdings, Transactional):
     """The running state of an operator, in ticks and key numbers."""
+
+    often = ("watermark", "largest", "single", "_old_sessions", "_unseen", "_cells")
 
     def __init__(
         self,
@@ -83,6 +87,10 @@ class Engine(Holdings):
         self._cells = 256  # with twice as many, it is time to let go of some
         self.single: SingleRecords | None = None  # what takes in batches of one record
 
+    def parts(self) -> Iterable[Transactional]:
+        """Return plan, slices, windows and what is counted."""
+        return self.plan, self.slices, self.windows, self.tables, self.sums
+
     # ---- queries ----
 
     def _field(self, number: int, *, nullable: bool = False) -> FieldPartials:
@@ -95,9 +103,10 @@ class Engine(Holdings):
 
     def watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
         """Follow the records of each key for queries that report empty windows."""
-        for query in planned:
-            if query.query.emit_empty:
-                self.windows.spans[query.number] = Spans()
+        spans = {query.number: Spans() for query in planned if query.query.emit_empty}
+        if spans:
+            self.windows.save()
+            self.windows.spans = {**self.windows.spans, **spans}
 
     def add(self, name: str, query: Query) -> None:
         """Take up a query; its stream begins after the largest time so far."""
@@ -105,44 +114,30 @@ class Engine(Holdings):
         self._take_up(name, query, origin)
 
     def _take_up(self, name: str, query: Query, origin: int | None) -> None:
+        self.save()
         self.single = None
         if self.waiting or any(name not in self.types for name in query.columns()):
             query.window.resolved(self.plan.clock)
-            self.waiting.append((name, query, origin))  # the next batch will tell the types of its columns
+            self.waiting = [*self.waiting, (name, query, origin)]  # the next batch tells its columns' types
             return
         query.window.resolved(self.plan.clock)  # may raise: nothing has changed yet
         check_inputs(query.window, self.types)
         self.tables.plan_answers([(name, query)], self.types)
         planned = self.plan.add([(name, query)], origin)
-        for number in self.plan.fields:
-            if number not in self.slices.fields:
-                self.slices.fields[number] = self._field(number)
-        self.slices.adapt()
+        known = self.slices.fields
+        self.slices.adapt({n: known.get(n) or self._field(n) for n in self.plan.fields})
         self.windows.adapt()
         self.watch_empty(planned)
 
-    def take_up(self, types: dict[str, pa.DataType]) -> list[Any]:
-        """Plan queries that read columns which no batch had to have before; return what `put_back` needs."""
+    def take_up(self, types: dict[str, pa.DataType]) -> bool:
+        """Plan queries that read columns which no batch had to have before; tell whether there were some."""
         if not self.waiting:
-            return []
-        waiting, before = self.waiting, self.types
-        self.types, self.waiting = {**types, **self.types}, []
-        try:
-            for name, query, origin in waiting:
-                self._take_up(name, query, origin)
-        except BaseException:
-            self.put_back([waiting, before])
-            raise
-        return [waiting, before]
-
-    def put_back(self, taken_up: list[Any]) -> None:
-        """Let queries wait again: the batch that told their types was refused."""
-        if taken_up:
-            waiting, types = taken_up
-            for name, _, _ in waiting:
-                if any(planned.name == name for planned in self.plan.queries):
-                    self.remove(name)
-            self.waiting, self.types = waiting, types
+            return False
+        self.save()
+        waiting, self.types, self.waiting = self.waiting, {**types, **self.types}, []
+        for name, query, origin in waiting:
+            self._take_up(name, query, origin)
+        return True
 
     def has(self, name: str) -> bool:
         """Tell whether there is such a query."""
@@ -152,13 +147,13 @@ class Engine(Holdings):
 
     def remove(self, name: str) -> None:
         """Drop a query."""
+        self.save()
         if any(name == other for other, _, _ in self.waiting):
             self.waiting = [waiting for waiting in self.waiting if waiting[0] != name]
             return
         self.single = None
         gone = self.plan.remove(name)
-        self.slices.fields = {n: f for n, f in self.slices.fields.items() if n in self.plan.fields}
-        self.slices.adapt()
+        self.slices.adapt({n: f for n, f in self.slices.fields.items() if n in self.plan.fields})
         self.windows.adapt()
         self.windows.forget(gone.number)
         self.tables.drop_answers()
@@ -225,22 +220,37 @@ class Engine(Holdings):
         survey: Survey,
     ) -> tuple[pa.Table, Places | None]:
         """Take in records; return rows, and the places of records that were dropped."""
+        try:
+            return self._process_records(times, codes, keys, values, tie, survey)
+        except AggregateError as error:
+            raise self.located(error, values) from error.__cause__
+
+    def located(self, error: AggregateError, values: Mapping[int, Values]) -> AggregateError:
+        """Return the error of a user's aggregate with the record that it came from."""
+        for number, plan in self.plan.fields.items():
+            if plan.own is error.aggregate and number in values:
+                return located(error, values[number].columns, values[number].valid)
+        return error
+
+    def _process_records(
+        self,
+        times: Places,
+        codes: Places,
+        keys: KeyTable,
+        values: dict[int, Values],
+        tie: NDArray[np.generic] | None,
+        survey: Survey,
+    ) -> tuple[pa.Table, Places | None]:
         self.sums.expect(values)
-        if len(times) == 1 and not survey.late and survey.low >= self.watermark and not self.risky():
+        if len(times) == 1 and not survey.late and survey.low >= self.watermark:
             rows = self.process_one(survey.low, int(codes[0]), values, keys)
             if rows is not None:
                 return rows, None
-
         part = self._part(len(keys)) if len(times) > _SMALL_PART else None
-        if part is not None and len(times) > part and not self.risky():
+        if part is not None and len(times) > part:
             return self._process_parts(times, codes, keys, values, part)
-
-        def take_in() -> tuple[pa.Table, Places | None]:
-            emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
-            return self.tables.table(emission, keys), dropped
-
-        taken: tuple[pa.Table, Places | None] = self._guarded(take_in)
-        return taken
+        emission, dropped = self._process(times, codes, len(keys), values, tie, survey)
+        return self.tables.table(emission, keys), dropped
 
     def _part(self, keys: int) -> int | None:
         """Return how many records of a large batch to take in at once; None: all.
@@ -281,7 +291,7 @@ class Engine(Holdings):
 
     def process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
-        if self.windows.spans or not self.slices.add_one(t, code, values):
+        if self.windows.spans or self.sums.may_overflow() or not self.slices.add_one(t, code, values):
             return None
         before = self.watermark
         after = before if self.delay < 0 else max(before, t - self.delay)
@@ -310,44 +320,10 @@ class Engine(Holdings):
         self.windows.ended(after, rows.num_rows, combines)
         return rows
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Run what a user's function or an overflow may break off; if so, all is as it was before."""
-        if not self.risky():
-            return work()
-        return undone_if_broken([self], work)
-
-    def hold(self) -> Callable[[], None]:
-        """Return what makes all as it is now."""
-        slices, windows, counters = self.slices.saved(), self.windows.saved(), (self.watermark, self.largest)
-        pools = [(partials.pool, partials.pool.used) for partials in pooled(self.slices.fields).values()]
-
-        def go_back() -> None:
-            self.slices.go_back(slices)
-            self.windows.go_back(windows)
-            self.watermark, self.largest = counters
-            for pool, used in pools:
-                pool.used = used
-
-        return go_back
-
-    def risky(self) -> bool:
-        """Tell whether a user's functions run, or a sum of integers could have left the 64-bit range."""
-        return self._may_raise() or self.sums.may_overflow()
-
-    def _may_raise(self) -> bool:
-        """Tell whether a user's functions run, or conditions on rows that not every row can be put to."""
-        if self.tables.may_raise():
-            return True
-        if any(partials.may_raise for partials in self.slices.fields.values()):
-            return True
-        if any(slices.may_raise for slices in self.slices.positions.values()):
-            return True
-        return any(planned.window.listed for planned in self.plan.of_family("grid"))
-
     def adds_singly(self) -> bool:
         """Tell whether a record in order, without nulls, needs no more than to be added to its slices."""
         irregular = any(planned.window.irregular for planned in self.plan.of_family("grid"))
-        return self.slices.one_by_one and not (irregular or self.waiting or self._may_raise())
+        return self.slices.one_by_one and not (irregular or self.waiting)
 
     def _process(
         self,
@@ -376,10 +352,7 @@ class Engine(Holdings):
         survey: Survey,
         pace: Pace,
     ) -> tuple[pa.Table, Places | None]:
-        """Take in some of a batch's records, under a watermark that all of them move; like `process`.
-
-        Nothing is undone if it breaks off: who calls it for several engines holds them all.
-        """
+        """Take in some of a batch's records, under a watermark that all of them move; like `process`."""
         stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
         emission, dropped = self._take_in(stretch, tie, pace)
         return self.tables.table(emission, keys), dropped
@@ -481,15 +454,11 @@ class Engine(Holdings):
 
     def advance(self, watermark: int, keys: KeyTable) -> pa.Table:
         """Move the watermark; FOREVER ends the stream."""
-
-        def move() -> pa.Table:
-            emission = Emission()
-            self._old_sessions = None
-            before, self.watermark = self.watermark, watermark
-            self._emit(emission, before, watermark, before, False, final=watermark == FOREVER)
-            return self.tables.table(emission, keys)
-
-        return self._guarded(move)
+        emission = Emission()
+        self._old_sessions = None
+        before, self.watermark = self.watermark, watermark
+        self._emit(emission, before, watermark, before, False, final=watermark == FOREVER)
+        return self.tables.table(emission, keys)
 
     def _emit(
         self, emission: Emission, before: int, after: int, frozen: int, late: bool, *, final: bool = False
@@ -538,7 +507,10 @@ class Engine(Holdings):
         for slices in self.slices.counts.values() if fields else ():
             slices.forget_shown()
         for number, partials in fields.items():
-            partials.pack([store.moving(number) for store in self._stores() if number in store.fields])
+            stores = [store for store in self._stores() if number in store.fields]
+            packed = partials.pack([store.states(number) for store in stores])
+            for store, states in zip(stores, packed, strict=True):
+                store.place(number, states)
 
     def _held(self) -> int:
         """Return the number of cells, and of records that are kept to split them."""
@@ -559,8 +531,10 @@ class Engine(Holdings):
         """Return the values of all records that are kept."""
         kept = [slices.pending.values for slices in self._by_position()]
         kept += [] if self.slices.log is None else [self.slices.log.values]
-        parts = [part for slices in self.slices.positions.values() for part in slices.settled.kept.parts]
-        return [*kept, *(part.values for part in parts)]
+        batches = [
+            batch for slices in self.slices.positions.values() for batch in slices.settled.kept.batches
+        ]
+        return [*kept, *(batch.values for batch in batches)]
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""
@@ -582,14 +556,3 @@ class Engine(Holdings):
             for (q, code, *rest), revision in revisions.items()
             if codes[code] >= 0
         }
-
-
-def undone_if_broken(engines: Iterable[Engine], work: Callable[[], Any]) -> Any:
-    """Do what changes engines; if it breaks off, all are as they were before."""
-    held = [engine.hold() for engine in engines]
-    try:
-        return work()
-    except BaseException:
-        for go_back in held:
-            go_back()
-        raise

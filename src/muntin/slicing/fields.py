@@ -9,11 +9,11 @@ from __future__ import annotations
 import decimal
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,15 @@ from muntin.algebra.parts import Part
 from muntin.algebra.sketches import Sketch
 from muntin.slicing.object_folds import EXACT, SharedRanges, fold_segments
 from muntin.slicing.reductions import READS, REDUCTIONS, count_segments
+from muntin.slicing.transaction import Transactional
+from muntin.slicing.user_errors import named, watched
 
 States = NDArray[Any]
 Places = NDArray[np.int64]
 _NO_FLAGS = np.ones(1, bool)
+# What a kernel's loops call of a user's functions; the others only combine.
+_CALLS = dict.fromkeys(("segments", "scatter", "scatter_apart", "add_one"), "lift or combine")
+_CALLS["finish"] = "lower"
 ABSENT = Absent("ABSENT")  # what an object field holds where there is no value
 
 
@@ -65,13 +70,14 @@ def frozen(data: NDArray[Any]) -> NDArray[Any]:
     return data
 
 
-class FieldPartials(ABC):
+class FieldPartials(Transactional, ABC):
     """The verbs of a field, over arrays of its partials."""
+
+    often: ClassVar[tuple[str, ...] | None] = ()
 
     kinds: Kinds | None = None  # of the numbers that it reads; None: objects
     nullable: bool
     invertible: bool
-    may_raise = False  # a user's functions run
     removal: Literal["invert", "if extreme", "recompute"] = "recompute"  # of records that leave a slice
     counts_records = False  # the partials are numbers of records
 
@@ -166,12 +172,12 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
             return CompiledField(
                 partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
                 part,
+                own,
                 None if nullable else REDUCTIONS.get((field.part, *kinds)),
                 kinds=kinds,
                 nullable=nullable,
                 invertible=not nullable and field.part in ("rows", "n", "sum"),  # little rounding is left
                 extreme=not nullable and field.part in ("min", "max", "min_count", "max_count"),
-                checked=own is not None and "i8" in kinds,
             )
         except NotCompilableError:
             own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
@@ -185,6 +191,23 @@ def _kernel(template: str, *, algebra: Algebra, kinds: Kinds, nullable: bool, em
     return instantiate(template, algebra, kinds, nullable=nullable, empty=empty)
 
 
+class NamingErrors:
+    """A kernel of a user's functions, whose errors say so."""
+
+    def __init__(self, kernel: Any, own: Aggregate) -> None:
+        self._kernel, self._own = kernel, own
+        self.layout, self.result, self.misses = kernel.layout, kernel.result, kernel.misses
+
+    def run(self, entry: str, *arguments: Any) -> Any:
+        """Run a loop of the kernel."""
+        try:
+            return self._kernel.run(entry, *arguments)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise named(self._own, _CALLS.get(entry, "combine"), error) from error
+
+
 class CompiledField(FieldPartials):
     """Partials of numbers, folded by kernels; by NumPy where that is as fast and compiles nothing."""
 
@@ -192,18 +215,18 @@ class CompiledField(FieldPartials):
         self,
         instantiate: Callable[[str], Any],
         part: Part | None,
+        own: Aggregate | None,
         reduce: Callable[[Values, Places, States], None] | None,
         *,
         kinds: Kinds,
         nullable: bool,
         invertible: bool,
         extreme: bool,
-        checked: bool,
     ) -> None:
         self.kinds = kinds
-        self.kernel = instantiate("slices")
+        kernel = instantiate("slices")
+        self.kernel = kernel if own is None else NamingErrors(kernel, own)
         self.part = part
-        self.may_raise = part is None
         self.nullable = nullable
         self.invertible = invertible
         # A float sum that a large value has left would keep the rounding that it came with.
@@ -211,7 +234,6 @@ class CompiledField(FieldPartials):
         self.removal = "invert" if exact else "if extreme" if extreme else "recompute"
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
-        self._checked = checked  # a user's integers, which may overflow
         self.counts_records = reduce is count_segments
         self._reduce = reduce  # folds neighbouring records with NumPy
 
@@ -260,12 +282,7 @@ class CompiledField(FieldPartials):
         if blank.all():
             states[at] = others
             return
-        if not self._checked:
-            self.kernel.run("merge", states, at, blank, others)
-            return
-        merged = states.copy()  # an overflow half-way must leave the states as they were
-        self.kernel.run("merge", merged, at, blank, others)
-        states[:] = merged
+        self.kernel.run("merge", states, at, blank, others)
 
     def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
         """Return the partials of ranges, none empty, each folded by itself, and the number of combines."""
@@ -419,10 +436,9 @@ class ObjectField(FieldPartials):
 
     nullable = True
     invertible = False
-    may_raise = True
 
     def __init__(self, algebra: Algebra, part: Part | None, own: Aggregate | None = None) -> None:
-        self.algebra = algebra
+        self.algebra = algebra if own is None else replace(algebra, combine=watched(own, algebra))
         self.part = part
         self.own = own
         if own is not None and own.commutative and algebra.invert is not None:
@@ -432,9 +448,19 @@ class ObjectField(FieldPartials):
         """Return room for so many partials."""
         return np.full(count, ABSENT, object)
 
-    def _exactly(self) -> AbstractContextManager[Any]:
-        """Let our own functions on decimals be exact; a user's run in the context that is set."""
-        return nullcontext() if self.part is None else decimal.localcontext(EXACT)
+    @contextmanager
+    def _calling(self, function: str) -> Iterator[None]:
+        """Let our own functions on decimals be exact, and errors of a user's name the function."""
+        if self.own is None:
+            with decimal.localcontext(EXACT):
+                yield
+            return
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise named(self.own, function, error) from error
 
     def _combine(self, a: Any, b: Any) -> Any:
         if a is ABSENT:
@@ -447,7 +473,7 @@ class ObjectField(FieldPartials):
         if values.valid is not None:
             columns = tuple(column[values.valid] for column in columns)
             bounds = np.append(0, np.cumsum(values.valid))[bounds]
-        with self._exactly():
+        with self._calling("lift or combine"):
             listed, algebra = [column.tolist() for column in columns], self.algebra
             for j, state in fold_segments(listed, bounds.tolist(), algebra.lift, algebra.combine):
                 out[j] = state
@@ -469,7 +495,7 @@ class ObjectField(FieldPartials):
         """Put a single record behind the state at a place, if there is one."""
         old = ABSENT if new else states[at]
         if values.valid is None or values.valid[0]:
-            with self._exactly():
+            with self._calling("lift or combine"):
                 old = self._combine(old, self.algebra.lift(*(c[0] for c in values.columns)))
         states[at] = old
 
@@ -478,12 +504,9 @@ class ObjectField(FieldPartials):
         if blank.all():
             states[at] = others
             return
-        merged: dict[int, Any] = {}  # written at the end: a user's function may raise
-        with self._exactly():
+        with self._calling("combine"):
             for c, new, other in zip(at.tolist(), blank.tolist(), others, strict=True):
-                merged[c] = other if new else self._combine(merged.get(c, states[c]), other)
-        for c, state in merged.items():
-            states[c] = state
+                states[c] = other if new else self._combine(states[c], other)
 
     def each_range(self, states: States, low: Places, high: Places) -> tuple[States, int]:
         """Return the partials of ranges, none empty, and the number of combines; overlaps are shared."""
@@ -494,14 +517,21 @@ class ObjectField(FieldPartials):
         return self._each(states, low, high, self._lowered)
 
     def _lowered(self, state: Any) -> Any:
-        return state if state is ABSENT else Lowered(self.algebra.lower(state))
+        if state is ABSENT or self.own is None:
+            return state if state is ABSENT else Lowered(self.algebra.lower(state))
+        try:
+            return Lowered(self.algebra.lower(state))
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise named(self.own, "lower", error, state) from error
 
     def _each(self, states: States, low: Places, high: Places, finish: Any) -> tuple[States, int]:
         out = self.allocate(len(low))
         listed = states.tolist()
         whole = all(state is not ABSENT for state in listed)
         ranges = SharedRanges(listed, self.algebra.combine if whole else self._combine, finish)
-        with self._exactly():
+        with self._calling("combine"):
             for w, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
                 out[w] = ranges.of(begin, end)
         return out, ranges.combines
@@ -510,8 +540,9 @@ class ObjectField(FieldPartials):
         """Return partials without those of records that leave."""
         assert self.algebra.invert is not None
         out = self.allocate(len(states))
-        for i, (state, left) in enumerate(zip(states, gone, strict=True)):
-            out[i] = state if left is ABSENT else self.algebra.invert(state, left)
+        with self._calling("invert"):
+            for i, (state, left) in enumerate(zip(states, gone, strict=True)):
+                out[i] = state if left is ABSENT else self.algebra.invert(state, left)
         return out
 
     def present(self, states: States) -> NDArray[np.bool_] | None:
@@ -527,7 +558,7 @@ class ObjectField(FieldPartials):
             return [[None if state is ABSENT else state for state in states]]
         rows = [(state,) if alone and state is not ABSENT else state for state in states]
         read = read or sums.same
-        with self._exactly():
+        with self._calling("lower"):
             return [
                 [None if row is ABSENT else read(*row[begin:end]) for row in rows]
                 for begin, end in self.part.spans()

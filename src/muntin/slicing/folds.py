@@ -290,6 +290,12 @@ class Folds:
         self._stacks: dict[tuple[int, int], Stacks] = {}
         self._trees: dict[int, Trees] = {}
 
+    def emptied(self) -> Folds:
+        """Return folds for the same store that begin anew."""
+        twin = Folds(self._store)
+        twin._trees = {number: Trees(trees.partials) for number, trees in self._trees.items()}
+        return twin
+
     def touch(self, at: Places, codes: Places, starts: Places, count: int, *, between: bool) -> None:
         """Take note that cells have changed, are new at the end, or were put between others."""
         for prefixes in self._prefixes.values():

@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.algebra.builtin import BuiltIn
 from muntin.slicing import intake, machines
 from muntin.slicing.fields import ABSENT, Values, frozen
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.listers import Batch, Columns, Fill, Flags, RunLister
+from muntin.slicing.user_errors import named
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -203,9 +203,6 @@ class AggregateLister(RunLister):
             and not -(2**63) <= rule.reaches <= 2**63 - 1
         ):
             self.kernel = None  # no 64-bit integer tells apart what lies beyond
-        floats = not self.aggregate.columns or kinds == ("f8",)
-        # Only a user's own functions may fail, and integers that add up to too much.
-        self.may_raise = self.kernel is None or not isinstance(self.aggregate, BuiltIn) or not floats
         if self.kernel is None:
             self.algebra = self.aggregate.algebra(None)
             self.keyed["state"] = np.full(1, ABSENT, object)
@@ -224,7 +221,7 @@ class AggregateLister(RunLister):
                 np.full(size, ABSENT, object) if self.kernel is None else self.kernel.layout.allocate(size)
             )
             grown[: len(held)] = held
-            self.keyed["state"] = grown
+            self.keyed = {**self.keyed, "state": grown}
 
     def kept(self, name: str) -> NDArray[Any]:
         """Return states as a snapshot can keep them: as bytes of a sketch, or by the user's own function."""
@@ -263,9 +260,13 @@ class AggregateLister(RunLister):
         answer, missing = np.zeros(1, self.kernel.result), np.zeros(1, bool)
         columns = tuple(frozen(column) for column in data)
         flags = frozen(valid.view(bool))
-        count: int = self.kernel.run(
-            "reach_runs", columns, flags, frozen(opens), self._bound, *told, answer, missing, marks, out
-        )
+        arguments = (columns, flags, frozen(opens), self._bound, *told, answer, missing, marks, out)
+        try:
+            count: int = self.kernel.run("reach_runs", *arguments)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise named(self.aggregate, "lift, combine or lower", error) from error
         return count
 
     def _run_in_python(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
@@ -280,10 +281,16 @@ class AggregateLister(RunLister):
                         continue
                     begin, state = i + int(batch.base[r]), ABSENT
                     marks[i] = 1
-                if valid[i]:
-                    lifted = algebra.lift(*(column[i] for column in data))
-                    state = lifted if state is ABSENT else algebra.combine(state, lifted)
-                answer = algebra.lower(state)
+                try:
+                    if valid[i]:
+                        lifted = algebra.lift(*(column[i] for column in data))
+                        state = lifted if state is ABSENT else algebra.combine(state, lifted)
+                    answer = algebra.lower(state)
+                except MemoryError:
+                    raise
+                except Exception as error:
+                    where = f" at the record of time {int(batch.times[i])}"
+                    raise named(self.aggregate, f"lift, combine or lower{where}", error) from error
                 if answer is None or not answer >= self.rule.reaches:
                     continue
                 out[:3, count] = k, begin, i + 1 + batch.base[r]

@@ -70,19 +70,6 @@ def known(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
     return all(answers.get(column) is not None for column in query.aggregates)
 
 
-def may_raise(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
-    """Tell whether the condition of a query may break off over some rows.
-
-    Times, decimals and large unsigned integers may, where they are brought to the type of what they are
-    compared with. So may keys and bounds, whose types are not known here.
-    """
-    having = query.having
-    if not isinstance(having, Expression):
-        return False
-    kinds = {"window_id": pa.int64(), **answers}
-    return having.careful or not all(kinds.get(column) in _TAME for column in having.columns)
-
-
 def reported(table: pa.Table, conditions: Mapping[str, Expression]) -> pa.Table:
     """Return the rows that conditions, by query, let out; others that may have been seen are retracted."""
     queries, changes = (table[name].combine_chunks() for name in ("query", "change"))

@@ -22,6 +22,7 @@ from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.slicing.sketch_fields import check_column, sketch_answer
+from muntin.slicing.transaction import Transactional
 from muntin.windows.durations import LIMIT, Clock
 
 _ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax", "runs"}
@@ -69,8 +70,10 @@ def _as_array(name: str, column: Any) -> Any:
         raise TypeError(f"column {name!r} is no column of values of one type: {error}") from error
 
 
-class Schema:
+class Schema(Transactional):
     """The types of the columns that an operator reads, fixed by the first batch with records."""
+
+    often = ()
 
     def __init__(self) -> None:
         self.types: dict[str, pa.DataType] = {}
@@ -97,8 +100,8 @@ class Schema:
     def fix(self, types: Mapping[str, pa.DataType]) -> None:
         """Hold later batches to these types."""
         if not types.keys() <= self.types.keys():
-            for name, kind in types.items():
-                self.types.setdefault(name, kind)
+            self.save()
+            self.types = {**types, **self.types}
 
     def _column(self, table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
         array = arrow.named(table, name)

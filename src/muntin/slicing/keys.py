@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Absent
 from muntin.slicing import arrow, loops
+from muntin.slicing.transaction import Steps, Transactional
 
 Places = NDArray[np.int64]
 _NAN = Absent("NaN")  # all NaN are one key
 _AS_THEY_ARE = {kind.id for kind in (pa.int64(), pa.int32(), pa.string(), pa.large_string())}
 
 
-class KeyTable:
+class KeyTable(Transactional):
     """Numbers each distinct key; the values of a number can be had again as Arrow arrays."""
+
+    often = ("types", "_codes", "_chunks")
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -29,6 +32,12 @@ class KeyTable:
 
     def __len__(self) -> int:
         return len(self._codes) if self.names else 1
+
+    def begin(self, steps: Steps) -> None:
+        """Write down how many keys there are: new ones come behind them."""
+        if self.names:
+            sizes = [(chunks, len(chunks)) for chunks in self._chunks]
+            steps.append((_forget_keys, self._codes, len(self._codes), sizes))
 
     def encode(self, columns: Sequence[pa.Array]) -> Places:
         """Return the number of each record's key; new keys get the next ones."""
@@ -124,7 +133,8 @@ class KeyTable:
         """Return all keys, by number."""
         for k, chunks in enumerate(self._chunks):
             if len(chunks) > 1:
-                self._chunks[k] = [pa.concat_arrays(chunks)]
+                whole = [pa.concat_arrays(chunks)]
+                self._chunks = [*self._chunks[:k], whole, *self._chunks[k + 1 :]]
         if self.types is None:
             return []
         return [c[0] if c else pa.nulls(0, t) for c, t in zip(self._chunks, self.types, strict=True)]
@@ -150,6 +160,14 @@ class KeyTable:
         self.types = [column.type for column in columns]
         if columns and len(columns[0]):
             self._number(columns)
+
+
+def _forget_keys(codes: dict[Any, int], count: int, sizes: list[tuple[list[pa.Array], int]]) -> None:
+    """Forget the keys that came last."""
+    while len(codes) > count:
+        codes.popitem()
+    for chunks, size in sizes:
+        del chunks[size:]
 
 
 def _places(indices: pa.Array) -> Places:

@@ -20,6 +20,7 @@ from muntin.slicing import intake, machines
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.store import Ordered
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.uint8]
@@ -165,7 +166,7 @@ def together(found: list[Found]) -> Found:
 Fill = tuple[str, Any]  # a type code and what keys begin with
 
 
-class Lister(ABC):
+class Lister(Transactional, ABC):
     """Finds the windows of one query."""
 
     fills: ClassVar[dict[str, Fill]] = {}  # what is held for each key
@@ -173,7 +174,6 @@ class Lister(ABC):
     every_record: ClassVar[bool] = False  # slices are cut at each record
     splits: ClassVar[bool] = False  # windows begin or end within slices, which are then split
     only_settled: ClassVar[bool] = False  # sees records once nothing can come before them
-    may_raise: bool = False
 
     def __init__(self, rule: Any, number: int, *, late: bool) -> None:
         self.rule = rule
@@ -201,11 +201,17 @@ class Lister(ABC):
             if keys > len(held):
                 grown = np.full(max(keys, 2 * len(held)), fill, kind)
                 grown[: len(held)] = held
-                self.keyed[name] = grown
+                self.keyed = {**self.keyed, name: grown}
+
+    def overwrite_keys(self, codes: Places) -> None:
+        """Save what is held for keys whose records are about to be read."""
+        for held in self.keyed.values():
+            self.overwrite(held, codes)
 
     def copy(self) -> Lister:
         """Return a lister that goes on by itself."""
         twin = copy.copy(self)
+        twin._journal = Transactional._journal  # what it changes need not be undone
         twin.keyed = {name: held.copy() for name, held in self.keyed.items()}
         twin.opened = dict(self.opened)  # columns are replaced, never written to
         return twin
@@ -309,6 +315,7 @@ class RunLister(Lister):
         code = np.flatnonzero((begin >= 0) & (seen[: len(begin)] - begin >= self.least))
         if not len(code):
             return None
+        self.overwrite_keys(code)
         found = Found(code, begin[code], seen[code].copy(), numbered(code, self.keyed["number"]))
         begin[code] = -1
         return found
@@ -335,11 +342,13 @@ class PartedLister(RunLister):
         return count
 
 
-def passed(steps: Places, bound: float, seen: Places, make: Any) -> Found | None:
+def passed(lister: Lister, bound: float, seen: Places, make: Any) -> Found | None:
     """Return the windows of steps that have ended at a bound or before; the keys then have none."""
+    steps = lister.keyed["step"]
     code = np.flatnonzero((steps <= bound) & (steps > NEVER))
     if not len(code):
         return None
+    lister.overwrite(steps, code)
     stop = steps[code]
     steps[code] = NEVER
     found: Found | None = make(code, seen[code].copy(), stop)

@@ -283,13 +283,18 @@ def find_cells(
     blank: Any,
     behind: Any,
     tied: bool,
+    undo: Any,
+    undone: Any,
 ) -> Any:
     """Find or make the cell of each pane; `at` and `blank` say which, and whether it is new.
 
     A key's cells are linked from its latest to ever older ones. `behind` says whether a pane begins
-    before the last record of its cell. Returns the number of cells, and whether one was put between others.
+    before the last record of its cell. Cells that change are written to `undo` as they were, `undone[0]` of
+    them. Returns the number of cells, and whether one was put between others.
     """
     between = False
+    there = count
+    changes = 0
     for p in range(len(codes)):
         code = codes[p]
         start = starts[p]
@@ -299,6 +304,17 @@ def find_cells(
             newer = c
             c = older[c]
         blank[p] = c < 0 or cell_start[c] != start
+        changed = newer if blank[p] else c
+        if 0 <= changed < there:
+            row = undo[changes]
+            row[0] = changed
+            row[1] = cell_start[changed]
+            row[2] = cell_first[changed]
+            row[3] = cell_last[changed]
+            row[4] = cell_rows[changed]
+            row[5] = older[changed]
+            changes += 1
+            undone[0] = changes
         if blank[p]:
             older[count] = c
             if newer >= 0:
@@ -346,14 +362,19 @@ def find_runs(
     tied: bool,
     kept: Any,
     gone: Any,
+    undo: Any,
+    undone: Any,
 ) -> Any:
     """Find or make the run of each pane; runs that a pane bridges become one.
 
-    Pairs of `kept` and `gone` cells are to be merged, in turn, after the panes. Returns the number of
-    cells, of such pairs, and whether a cell was put between others.
+    Pairs of `kept` and `gone` cells are to be merged, in turn, after the panes. Cells that change are
+    written to `undo` as they were, `undone[0]` of them. Returns the number of cells, of such pairs, and
+    whether a cell was put between others.
     """
     between = False
     pairs = 0
+    there = count
+    changes = 0
     for p in range(len(codes)):
         code = codes[p]
         newer = -1
@@ -362,6 +383,17 @@ def find_runs(
             newer = c
             c = older[c]
         blank[p] = c < 0 or cell_last[c] + gap < firsts[p]
+        changed = newer if blank[p] else c
+        if 0 <= changed < there:
+            row = undo[changes]
+            row[0] = changed
+            row[1] = cell_start[changed]
+            row[2] = cell_first[changed]
+            row[3] = cell_last[changed]
+            row[4] = cell_rows[changed]
+            row[5] = older[changed]
+            changes += 1
+            undone[0] = changes
         if blank[p]:
             older[count] = c
             if newer >= 0:
@@ -391,6 +423,16 @@ def find_runs(
             cell_last[c] = max(cell_last[c], cell_last[b])
             cell_rows[c] += cell_rows[b]
             cell_fresh[c] += cell_fresh[b]
+            if b < there:
+                row = undo[changes]
+                row[0] = b
+                row[1] = cell_start[b]
+                row[2] = cell_first[b]
+                row[3] = cell_last[b]
+                row[4] = cell_rows[b]
+                row[5] = older[b]
+                changes += 1
+                undone[0] = changes
             cell_rows[b] = 0  # a cell without records is gone
             older[c] = older[b]
             b = older[b]

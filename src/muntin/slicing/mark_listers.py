@@ -39,6 +39,7 @@ class QueueLister(Lister):
     def leave(self, which: NDArray[np.bool_]) -> dict[str, Places]:
         """Take windows out of the queue."""
         gone = {name: held[which] for name, held in self.opened.items()}
+        self.overwrite(self.keyed["number"], gone["code"])  # they are numbered next
         self.opened = {name: held[~which] for name, held in self.opened.items()}
         return gone
 
@@ -163,7 +164,7 @@ class GrowingLister(Lister):
 
     def pass_time(self, bound: float, seen: Places) -> Found | None:
         """Return the windows of steps that have ended."""
-        return passed(self.keyed["step"], bound, seen, self._passed)
+        return passed(self, bound, seen, self._passed)
 
     def _passed(self, code: Places, last: Places, stop: Places) -> Found | None:
         begin = self.keyed["begin"][code]
@@ -197,7 +198,6 @@ class MeasureLister(QueueLister):
         "last": ("f8", -np.inf),
         "last_whole": ("i8", -(2**63)),
     }
-    may_raise = True
 
     def read(self, columns: Columns, count: int) -> Values:
         """Return the measure as whole numbers, rounded down, and as it is."""

@@ -9,11 +9,12 @@ from muntin.slicing.fields import CompiledField, Values
 from muntin.slicing.plan import Plan
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.store import AggregateStore
+from muntin.slicing.transaction import Transactional
 
 _NEAR = 2**62
 
 
-class IntegerSums:
+class IntegerSums(Transactional):
     """The fields that add up integers, and what no sum of theirs can be larger than."""
 
     def __init__(self, plan: Plan, slices: SliceManager) -> None:
@@ -39,11 +40,13 @@ class IntegerSums:
         for number in self.fields():
             column = values[number].columns[0]
             largest = max(int(column.max()), -int(column.min()))
-            self.bounds[number] = self.bounds.get(number, 0) + largest * values[number].count
+            bound = self.bounds.get(number, 0) + largest * values[number].count
+            self.bounds = {**self.bounds, number: bound}
 
     def expect_one(self, number: int, value: int) -> bool:
         """Count a single value in; tell whether no sum of its field can be near the end of 64 bits."""
-        bound = self.bounds[number] = self.bounds.get(number, 0) + abs(value)
+        bound = self.bounds.get(number, 0) + abs(value)
+        self.bounds = {**self.bounds, number: bound}
         return bound < _NEAR
 
     def look_again(self, stores: Iterable[AggregateStore], kept: Iterable[Mapping[int, Values]]) -> None:

@@ -13,6 +13,7 @@ from muntin.slicing.fields import Values, frozen
 from muntin.slicing.listers import Batch, Columns, Fill, Flags, Found, Lister, numbered
 from muntin.slicing.mark_listers import QueueLister, run_at
 from muntin.slicing.store import Ordered
+from muntin.slicing.transaction import put_entries
 from muntin.windows.policies import Policy
 
 Places = NDArray[np.int64]
@@ -23,7 +24,6 @@ class UserLister(QueueLister):
 
     fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0), "opened": ("i8", 0)}
     only_settled = True
-    may_raise = True
 
     def __init__(self, rule: Any, number: int, kinds: tuple[str, ...] | None, *, late: bool) -> None:
         super().__init__(rule, number, late=late)
@@ -47,7 +47,16 @@ class UserLister(QueueLister):
         super().reserve(keys)
         held, size = self.keyed["state"], len(self.keyed["opened"])
         if size > len(held):
-            self.keyed["state"] = np.concatenate([held, self._first_states(size - len(held))])
+            grown = np.concatenate([held, self._first_states(size - len(held))])
+            self.keyed = {**self.keyed, "state": grown}
+
+    def overwrite_keys(self, codes: Places) -> None:
+        """Save what is held for keys; the function may change a state of objects in place."""
+        for name, held in self.keyed.items():
+            if name == "state" and self.kernel is None:
+                self.undo_by(put_entries, held, codes, copy.deepcopy(held[codes]))
+            else:
+                self.overwrite(held, codes)
 
     def copy(self) -> Lister:
         """Return a lister that goes on by itself."""
@@ -79,7 +88,7 @@ class UserLister(QueueLister):
             state = held[k].tolist()
             states[k] = tuple(state) if isinstance(state, list) else state
         self.kernel = None
-        self.keyed["state"] = states
+        self.keyed = {**self.keyed, "state": states}
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
         """Ask the function about each record."""
@@ -106,6 +115,8 @@ class UserLister(QueueLister):
         told = (batch.codes, batch.bounds, self.keyed["state"], self.keyed["opened"], place, events)
         try:
             count = self.kernel.run(batch.times, columns, *told)
+        except MemoryError:
+            raise
         except Exception as error:
             raise self._failed(batch, int(place[0]), f"raised {error!r}") from error
         if count < 0:
@@ -121,6 +132,8 @@ class UserLister(QueueLister):
             for i in range(int(batch.bounds[r]), int(batch.bounds[r + 1])):
                 try:
                     state, begins, ends = f_disc(state, times[i], rows[i])
+                except MemoryError:
+                    raise
                 except Exception as error:
                     raise self._failed(batch, i, f"raised {error!r}") from error
                 if not (isinstance(begins, (int, np.integer)) and isinstance(ends, (int, np.integer))):
@@ -152,7 +165,6 @@ class OwnPolicyLister(Lister):
 
     every_record = True
     only_settled = True
-    may_raise = True
     fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0)}
 
     def __init__(self, rule: Any, number: int, *, late: bool) -> None:
@@ -165,7 +177,8 @@ class OwnPolicyLister(Lister):
         super().reserve(keys)
         held, size = self.keyed["held"], len(self.keyed["number"])
         if size > len(held):
-            self.keyed["held"] = np.concatenate([held, _empty_lists(size - len(held))])
+            grown = np.concatenate([held, _empty_lists(size - len(held))])
+            self.keyed = {**self.keyed, "held": grown}
 
     def copy(self) -> Lister:
         """Return a lister that goes on by itself."""
@@ -207,6 +220,8 @@ class OwnPolicyLister(Lister):
             return _told(policy, what, held, position)
         try:
             told = policy(held)
+        except MemoryError:
+            raise
         except Exception as error:
             raise failed(policy, f"raised {error!r}", batch, i) from error
         if what == "trigger":

@@ -128,7 +128,7 @@ def load_parts(
         tables["grid"] = pa.table({})
     snapshot.load_engine(engine, described, tables, kept)
     if gone:
-        engine.slices.adapt()  # merges slices at edges that only the others needed
+        engine.slices.adapt(engine.slices.fields)  # merges slices at edges that only the others needed
         engine.windows.adapt()
 
 

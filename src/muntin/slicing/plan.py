@@ -9,6 +9,7 @@ from typing import Any
 from muntin.algebra.aggregate import TIME, Aggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.fusion import Field, fuse
+from muntin.slicing.transaction import Transactional
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
 
@@ -62,8 +63,10 @@ class PlannedQuery:
         return {number for reads in self.reads.values() for number, _ in reads}
 
 
-class Plan:
+class Plan(Transactional):
     """All queries of an operator and the fields that serve them."""
+
+    often = ()
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -77,6 +80,7 @@ class Plan:
 
     def add(self, queries: Iterable[tuple[str, Query]], origin: int | None) -> list[PlannedQuery]:
         """Plan queries together; fields that are there already are shared."""
+        self.save()
         named = list(queries)
         windows = [query.window.resolved(self.clock) for _, query in named]  # may raise: nothing changed yet
         aggregates = [a for _, query in named for a in query.aggregates.values()]
@@ -86,22 +90,23 @@ class Plan:
             reads = {column: next(all_reads) for column in query.aggregates}
             planned.append(PlannedQuery(self._next_query, name, query, window, origin, reads))
             self._next_query += 1
-        self.queries += planned
-        self._families.clear()
-        self._twins = None
-        self._readers.clear()
+        self.queries = [*self.queries, *planned]
+        self._forget()
         return planned
 
     def remove(self, name: str) -> PlannedQuery:
         """Forget a query, and the fields that only it read."""
+        self.save()
         (gone,) = [planned for planned in self.queries if planned.name == name]
-        self.queries.remove(gone)
-        self._families.clear()
-        self._twins = None
-        self._readers.clear()
+        self.queries = [planned for planned in self.queries if planned is not gone]
+        self._forget()
         used = {number for planned in self.queries for number in planned.fields()}
         self.fields = {number: plan for number, plan in self.fields.items() if number in used}
         return gone
+
+    def _forget(self) -> None:
+        """Drop what was derived from the queries."""
+        self._families, self._twins, self._readers = {}, None, {}
 
     def _reads(self, aggregates: Sequence[Aggregate]) -> list[tuple[Read, ...]]:
         fusion = fuse(aggregates)
@@ -110,7 +115,7 @@ class Plan:
             if not isinstance(aggregate, BuiltIn):
                 own[reads[0][0]] = aggregate
         known = {plan.identity: number for number, plan in self.fields.items()}
-        numbers = []
+        self.fields, numbers = dict(self.fields), []
         for k, field in enumerate(fusion.fields):
             plan = FieldPlan(field, own.get(k))
             if plan.identity not in known:

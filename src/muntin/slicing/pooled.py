@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import Aggregate, Kinds
 from muntin.slicing import loops, run_loops
 from muntin.slicing.fields import Answers, FieldPartials, States, Values
+from muntin.slicing.transaction import Steps, put_attributes
 
 Places = NDArray[np.int64]
 _ROOM = 1 << 10
@@ -81,6 +82,7 @@ class Pool:
 class PooledField(FieldPartials):
     """Partials in a pool; none where a stretch is empty."""
 
+    often = None
     invertible = False
     nullable = True
     counted: bool
@@ -89,6 +91,10 @@ class PooledField(FieldPartials):
         self.kinds = kinds  # None: objects
         self.pool = Pool(objects=kinds is None, counted=self.counted)
         self._live = 0  # entries, when the pool was last packed
+
+    def begin(self, steps: Steps) -> None:
+        """Write down how far the pool is used: what lies before is never written again."""
+        steps.append((put_attributes, self.pool, vars(self.pool).copy()))
 
     # ---- numbers as they are kept ----
 
@@ -227,14 +233,14 @@ class PooledField(FieldPartials):
         """Whether most of the pool may be left over."""
         return self.pool.used > 2 * self._live + (_ROUND_OBJECTS if self.pool.objects else _ROUND)
 
-    def pack(self, held: Sequence[States]) -> None:
-        """Keep only the partials that somebody holds; these are told their new places."""
+    def pack(self, held: Sequence[States]) -> list[States]:
+        """Keep only the partials that somebody holds; return them with their new places."""
         old = self.pool
         self.pool = Pool(objects=old.objects, counted=self.counted)
         self.pool.reserve(sum(int((states[:, 1] - states[:, 0]).sum()) for states in held))
-        for states in held:
-            states[:] = self._copied(old, states)
+        packed = [self._copied(old, states) for states in held]
         self._live = self.pool.used
+        return packed
 
     def _copied(self, old: Pool, states: States) -> States:
         """Return partials of another pool as those of this one, which has room for them."""

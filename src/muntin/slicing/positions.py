@@ -22,6 +22,7 @@ from muntin.slicing.records import RecordLog
 from muntin.slicing.rows import RETRACT, Rows
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import AggregateStore, Ordered, Panes
+from muntin.slicing.transaction import Transactional
 from muntin.slicing.views import Shifts, View, Viewed, gone_rows, no_numbers, viewed_rows
 
 Places = NDArray[np.int64]
@@ -51,7 +52,7 @@ class Fresh:
         return out, within
 
 
-class Settled:
+class Settled(Transactional):
     """Listers and slices as far as records have been read."""
 
     def __init__(self, fields: Mapping[int, FieldPartials]) -> None:
@@ -67,11 +68,16 @@ class Settled:
     def copy(self, *, store: bool = True) -> Settled:
         """Return a state that goes on by itself; without `store`, no slice may be cut or split."""
         twin = copy.copy(self)
+        twin._journal = Transactional._journal  # what it changes need not be undone
         twin.store = self.store.copy() if store else self.store
         twin.listers = {number: lister.copy() for number, lister in self.listers.items()}
         twin.seen, twin.cut, twin.edge = self.seen.copy(), self.cut.copy(), self.edge.copy()
         twin.kept = self.kept.copy()
         return twin
+
+    def parts(self) -> Iterable[Transactional]:
+        """Return slices, listers and kept records."""
+        return self.store, self.size, self.kept, *self.listers.values()
 
     @property
     def splits(self) -> bool:
@@ -106,7 +112,10 @@ class Settled:
         marks = np.zeros(0 if batch is None else len(batch), np.uint8)
         if batch is not None:
             for lister in some:
+                lister.overwrite_keys(batch.codes)
                 add(lister, lister.feed(batch, marks))
+            for held in (self.seen, self.cut, self.edge):
+                self.overwrite(held, batch.codes)
             self.seen[batch.codes] += np.diff(batch.bounds)
         for lister in some:
             add(lister, lister.pass_time(bound, self.seen))
@@ -125,7 +134,9 @@ class Settled:
             )
         for windows in found.values():
             for each in windows:
-                self.edge[each.code[each.end == self.seen[each.code]]] = 1
+                at = each.code[each.end == self.seen[each.code]]
+                self.overwrite(self.edge, at)
+                self.edge[at] = 1
         return found
 
     def _mark(self, batch: Batch, marks: Flags, late: list[Found]) -> None:
@@ -149,6 +160,7 @@ class Settled:
         if records:
             self.fresh = None
             last = np.flatnonzero(np.append(ordered.code[1:] != ordered.code[:-1], True))
+            self.overwrite(self.cut, ordered.code[last])
             self.cut[ordered.code[last]] = ordered.start[last]
         slices = cell_at(ordered, code, end - 1) - cell_at(ordered, code, begin) + 1
         self.size.weigh(records, int(slices.sum()))
@@ -186,7 +198,7 @@ class Settled:
         return least
 
 
-class PositionSlices:
+class PositionSlices(Transactional):
     """The slices of all such windows over one stream."""
 
     def __init__(self, fields: Mapping[int, FieldPartials], *, in_order: bool, tied: bool) -> None:
@@ -202,11 +214,6 @@ class PositionSlices:
         """The slices of settled records."""
         return self.settled.store
 
-    @property
-    def may_raise(self) -> bool:
-        """Whether a lister may refuse a record."""
-        return any(lister.may_raise for lister in self.settled.listers.values())
-
     def adapt(
         self, fields: Mapping[int, FieldPartials], listers: dict[int, Lister], views: Mapping[int, View]
     ) -> None:
@@ -220,13 +227,13 @@ class PositionSlices:
             self.settled.kept = KeptRecords()
         self.settled.kept.set_fields(fields)
         if self.settled.splits and had_every_record and not self.settled.every_record:
-            self.settled.edge[:] = 1  # the records of slices so far are not kept: none may go on
+            self.settled.edge = np.ones_like(self.settled.edge)  # slices so far have no records: none goes on
 
     def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
         """Take in records that count."""
         self.settled.reserve(stretch.keys)
         if self._in_order:
-            self._arrived.append(stretch)
+            self._arrived = [*self._arrived, stretch]
         else:
             self.pending.add(stretch, tie)
 
@@ -388,13 +395,9 @@ class PositionSlices:
         for view in self.views.values():
             view.let_go(reach)
 
-    def copy(self) -> PositionSlices:
-        """Return slices to be changed by themselves."""
-        twin = copy.copy(self)
-        twin.settled, twin.pending = self.settled.copy(), copy.copy(self.pending)
-        twin.views = {number: view.copy() for number, view in self.views.items()}
-        twin._arrived = []
-        return twin
+    def parts(self) -> Iterable[Transactional]:
+        """Return what is settled, records that wait, and views."""
+        return self.settled, self.pending, *self.views.values()
 
     @property
     def nbytes(self) -> int:

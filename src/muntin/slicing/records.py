@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing.fields import Values
 from muntin.slicing.slicer import Stretch
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 
@@ -39,7 +40,7 @@ def _blank(like: Values, count: int) -> Values:
     return Values(columns, np.zeros(count, bool), count, like.kinds)
 
 
-class RecordLog:
+class RecordLog(Transactional):
     """Records by key, then in canonical order."""
 
     def __init__(self, fields: Iterable[int]) -> None:

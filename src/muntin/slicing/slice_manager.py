@@ -6,9 +6,8 @@ apart; count windows have slices by position. A batch is cut once for grids and 
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from muntin.slicing.positions import PositionSlices
 from muntin.slicing.records import RecordLog, canonical
 from muntin.slicing.slicer import StreamSlicer, Stretch
 from muntin.slicing.store import BEHIND, AggregateStore, Panes
+from muntin.slicing.transaction import Transactional
 from muntin.slicing.views import View
 from muntin.slicing.workload import Decisions, characteristics, decide, together
 
@@ -31,8 +31,10 @@ Ties = NDArray[np.generic] | None
 Origin = int | None
 
 
-class SliceManager:
+class SliceManager(Transactional):
     """Holds all slices of an operator."""
+
+    often = ("update_combines", "dropped_before")
 
     def __init__(
         self,
@@ -60,12 +62,15 @@ class SliceManager:
         self.update_combines = 0
         self.dropped_before = NEVER  # slices of grids that start before this are gone
         self._kept_edges: EdgeGrid | None = None
-        self.adapt()
+        self.adapt(self.fields)
 
     # ---- queries come and go ----
 
-    def adapt(self) -> None:
+    def adapt(self, fields: Mapping[int, FieldPartials]) -> None:
         """Match slices to the queries of the plan: make and drop stores, cut at other edges, merge slices."""
+        self.save()
+        self.parts_changed()
+        self.fields = dict(fields)
         self.decisions = self._decide()
         grids = self.plan.of_family("grid")
         sessions = self._by_origin("session")
@@ -268,7 +273,9 @@ class SliceManager:
 
     def convert(self, number: int, old: CompiledField, new: FieldPartials) -> None:
         """Hold a field's partials in another form from now on, in all stores."""
-        self.fields[number] = new
+        self.save()
+        self.parts_changed()
+        self.fields = {**self.fields, number: new}
         stores = [*self.time_stores(), *(slices.store for slices in self.counts.values())]
         stores += [slices.store for slices in self.positions.values()]
         for slices in self.counts.values():
@@ -277,25 +284,16 @@ class SliceManager:
             if number in store.fields:
                 store.convert(number, new, converted(old, new, store.states(number)))
 
-    # ---- going back ----
+    # ---- transactions ----
 
-    def saved(self) -> dict[str, Any]:
-        """Return a copy of what a call may change."""
-        return {
-            "grid": None if self.grid is None else self.grid.copy(),
-            "sessions": {origin: store.copy() for origin, store in self.sessions.items()},
-            "counts": {origin: slices.copy() for origin, slices in self.counts.items()},
-            "positions": {origin: slices.copy() for origin, slices in self.positions.items()},
-            "log": copy.copy(self.log),
-            "update_combines": self.update_combines,
-            "dropped_before": self.dropped_before,
-        }
-
-    def go_back(self, saved: dict[str, Any]) -> None:
-        """Be as when this was saved."""
-        vars(self).update(saved)
-        if self.eager:
-            self._keep_trees()
+    def parts(self) -> Iterator[Transactional]:
+        """Return fields, stores, and records that are kept."""
+        yield from self.fields.values()
+        yield from self.time_stores()
+        yield from self.counts.values()
+        yield from self.positions.values()
+        if self.log is not None:
+            yield self.log
 
     # ---- letting go ----
 

@@ -268,12 +268,12 @@ def load_engine(
     known = {field.name: field.type for field in tables["answers"].schema}
     engine.tables.answer_types = {name: known.get(name) for name in described["answers"]}
     forms = {int(number): form for number, form in described["plan"]["forms"].items()}
-    kinds = {}
+    kinds, fields = {}, {}
     for number, plan in engine.plan.fields.items():
         kinds[number] = None if forms[number] == "object" else kinds_of(plan, engine.types)
         nullable = forms[number] == "nullable"
-        engine.slices.fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
-    engine.slices.adapt()
+        fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
+    engine.slices.adapt(fields)
     engine.windows.adapt()
     engine.tables.note_measures([(p.name, p.query) for p in engine.plan.queries], engine.types)
     engine.watch_empty(engine.plan.queries)

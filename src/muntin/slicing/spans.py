@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.rows import Rows
+from muntin.slicing.transaction import Transactional
 from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
 
 
-class Spans:
+class Spans(Transactional):
     """For emit_empty: the first and the last record of each key, and windows with records beyond them."""
 
     def __init__(self) -> None:
@@ -27,20 +28,16 @@ class Spans:
         if need > len(self.first):
             self.first = np.append(self.first, np.full(need - len(self.first), 2**62))
             self.last = np.append(self.last, np.full(need - len(self.last), -(2**62)))
+        self.overwrite(self.first, codes)
+        self.overwrite(self.last, codes)
         np.minimum.at(self.first, codes, times)
         np.maximum.at(self.last, codes, times)
-
-    def copy(self) -> Spans:
-        """Return spans to be changed by themselves."""
-        twin = Spans()
-        twin.first, twin.last = self.first.copy(), self.last.copy()
-        twin.old_first, twin.old_last, twin.filled = self.old_first, self.old_last, set(self.filled)
-        return twin
 
     def fill(self, rows: Rows, number: int) -> None:
         """Take in windows with records that are emitted."""
         at = np.flatnonzero((rows.query == number) & (rows.high > rows.low))
-        self.filled.update(zip(rows.code[at].tolist(), rows.end[at].tolist(), strict=True))
+        if len(at):
+            self.filled = self.filled.union(zip(rows.code[at].tolist(), rows.end[at].tolist(), strict=True))
 
     def settle(self) -> None:
         """Remember how it is, as the state before the next call."""

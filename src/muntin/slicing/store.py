@@ -17,6 +17,7 @@ from muntin.slicing import loops
 from muntin.slicing.edges import distinct
 from muntin.slicing.fields import FieldPartials, States, Values
 from muntin.slicing.folds import Folds
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 _COLUMNS = ("code", "start", "first", "last", "rows", "fresh", "older")
@@ -150,8 +151,10 @@ class RecordColumns(dict[str, Places]):
         return RecordColumns(self.start + place, self["first"][place:].copy())
 
 
-class AggregateStore:
+class AggregateStore(Transactional):
     """Cells of one family of windows, and the folds over ranges of them."""
+
+    often = ("count", "in_order", "folds", "_columns", "_states", "_latest")
 
     def __init__(self, fields: Mapping[int, FieldPartials]) -> None:
         self.fields = dict(fields)
@@ -172,10 +175,12 @@ class AggregateStore:
         """Return the partials of a field."""
         return self._states[number][: self.count]
 
-    def moving(self, number: int) -> States:
-        """Return the partials of a field for them to be told other places."""
-        self._gathered.pop(number, None)
-        return self.states(number)
+    def rolled_back(self) -> None:
+        """Drop what was derived from cells that are no more."""
+        self._changed()
+        self.folds = self.folds.emptied()
+        if not isinstance(self._columns, RecordColumns):
+            self._columns["fresh"][: self.count] = 0  # no record is, between two calls
 
     # ---- update and merge ----
 
@@ -194,11 +199,17 @@ class AggregateStore:
         behind = np.empty(len(panes), bool)
         kept = gone = np.empty(0, np.int64)
         own = [self._columns[name] for name in _COLUMNS[:6]]
+        self.overwrite(self._latest, panes.code)
+        # Loops write down how the cells were that they change, as they go.
+        undo = np.empty((len(panes) if gap is None else self.count + 2 * len(panes), 6), np.int64)
+        undone = np.zeros(1, np.int64)
+        self.undo_by(_put_cells, self._columns, undo, undone)
         if gap is None:
             outcome = loops.run(
                 "find_cells",
                 *(panes.code, panes.start, panes.first, panes.last, panes.rows),
                 *(self._latest, self._columns["older"], *own, self.count, at, blank, behind, tied),
+                *(undo, undone),
             )
             self.count, between = outcome
         else:
@@ -207,10 +218,13 @@ class AggregateStore:
                 "find_runs",
                 *(panes.code, panes.first, panes.last, panes.rows, gap),
                 *(self._latest, self._columns["older"], *own, self.count, at, blank, behind, tied, *pairs),
+                *(undo, undone),
             )
             kept, gone = pairs[0, :merged], pairs[1, :merged]
         self.in_order &= not between and not len(kept)
+        changed = np.concatenate([at[~blank], kept])
         for number, partials in self.fields.items():
+            self.overwrite(self._states[number], changed)
             partials.merge(self._states[number], at, blank, panes.states[number])
             for into, out_of in zip(kept.tolist(), gone.tolist(), strict=True):
                 self._merge_cells(number, partials, into, out_of)
@@ -228,6 +242,7 @@ class AggregateStore:
     def _follow(self, panes: Panes) -> Places | None:
         """Link panes that are all new slices of their keys, later than those before; None if they are not."""
         self._reserve(0, int(panes.code.max()) + 1)
+        self.overwrite(self._latest, panes.code)
         older = np.empty(len(panes), np.int64)
         told = (panes.code, panes.start, self._columns["start"], self.count, self._latest, older)
         return older if loops.run("follow", *told) else None
@@ -263,7 +278,7 @@ class AggregateStore:
         times = np.concatenate([self.column("first")[let_go:], times])
         self._columns = RecordColumns(start - kept, times)
         self.count = len(times)
-        self._latest[0] = self.count - 1
+        self._latest = np.full(1, self.count - 1, np.int64)
         self._changed()
         self.folds.take(np.arange(let_go, let_go + kept))
         self.folds.touch_since(kept, start, self.count)
@@ -294,12 +309,16 @@ class AggregateStore:
             columns["code"][at], columns["start"][at], columns["fresh"][at] = code, start, 0
             columns["first"][at], columns["last"][at], columns["rows"][at] = t, t, 1
             columns["older"][at] = self._latest[code]
+            self.overwrite(self._latest, code)
             self._latest[code] = at
         else:
+            self.undo_by(_put_cell, columns, at, *(columns[name][at] for name in ("first", "last", "rows")))
             columns["rows"][at] += 1
             columns["first"][at] = min(t, columns["first"][at])
             columns["last"][at] = max(t, columns["last"][at])
         for number, partials in self.fields.items():
+            if not new:
+                self.overwrite(self._states[number], slice(at, at + 1))
             partials.add_one(values[number], self._states[number], at, new)
         self._changed()
         self.folds.touch_one(at, code, int(columns["start"][at]), self.count)
@@ -314,6 +333,7 @@ class AggregateStore:
 
     def replace(self, number: int, at: Places, states: States) -> None:
         """Set partials that were computed anew."""
+        self.overwrite(self._states[number], at)
         self._states[number][at] = states
         self._gathered.pop(number, None)
         self.folds.touch(at, self.column("code")[at], self.column("start")[at], self.count, between=False)
@@ -333,6 +353,7 @@ class AggregateStore:
     def bound(self, at: Places, first: Places, last: Places, rows: Places) -> None:
         """Set the times of the first and last records of cells, and their number."""
         for name, column in (("first", first), ("last", last), ("rows", rows)):
+            self.overwrite(self._columns[name], at)
             self._columns[name][at] = column
         self._changed()
 
@@ -343,7 +364,7 @@ class AggregateStore:
 
     def _changed(self) -> None:
         self._ordered = None
-        self._gathered.clear()
+        self._gathered = {}
 
     def _reserve(self, cells: int, codes: int) -> None:
         room = len(self._columns["first"])
@@ -352,14 +373,18 @@ class AggregateStore:
             old, self._columns = self._columns, {name: np.empty(room, np.int64) for name in _COLUMNS}
             for name, column in self._columns.items():
                 column[: self.count] = old[name][: self.count]
-            for number, partials in self.fields.items():
-                grown = partials.allocate(room)
-                grown[: self.count] = self._states[number][: self.count]
-                self._states[number] = grown
+            self._states = {n: self._grown(p, self.states(n), room) for n, p in self.fields.items()}
         if codes > len(self._latest):
             latest = np.full(max(2 * len(self._latest), codes), -1, np.int64)
             latest[: len(self._latest)] = self._latest
             self._latest = latest
+
+    @staticmethod
+    def _grown(partials: FieldPartials, states: States, room: int) -> States:
+        """Return partials with room for so many."""
+        grown = partials.allocate(room)
+        grown[: len(states)] = states
+        return grown
 
     # ---- cells by key and time ----
 
@@ -429,15 +454,13 @@ class AggregateStore:
             for name in _COLUMNS:
                 self._columns[name] = np.empty(max(_ROOM, len(places)), np.int64)
                 np.take(old[name], places, out=self._columns[name][: len(places)], mode="clip")
-        for number, partials in self.fields.items():
-            grown = partials.allocate(max(_ROOM, len(places)))
-            grown[: len(places)] = self._states[number][places]
-            self._states[number] = grown
+        room = max(_ROOM, len(places))
+        self._states = {n: self._grown(p, self._states[n][places], room) for n, p in self.fields.items()}
         self.count = len(places)
         if self.by_time():
             if not isinstance(self._columns, RecordColumns):
                 self._columns["older"][: self.count] = np.arange(-1, self.count - 1)
-            self._latest[:] = -1  # there may have been other keys
+            self._latest = np.full(len(self._latest), -1, np.int64)  # there may have been other keys
             self._latest[0] = self.count - 1
             self._changed()
         else:
@@ -445,7 +468,7 @@ class AggregateStore:
         self.folds.take(places)
 
     def _relink(self) -> None:
-        """Link each key's cells anew, and see whether they lie in order."""
+        """Link each key's cells anew, in columns that nobody else has, and see whether they lie in order."""
         code = self.column("code")
         order = np.lexsort((self.column("start"), code))
         same = code[order[1:]] == code[order[:-1]]
@@ -453,7 +476,7 @@ class AggregateStore:
         older = self._columns["older"]
         older[order[:1]] = -1
         older[order[1:]] = np.where(same, order[:-1], -1)
-        self._latest[:] = -1
+        self._latest = np.full(len(self._latest), -1, np.int64)
         last = np.append(~same, True) if len(order) else np.empty(0, bool)
         self._latest[code[order[last]]] = order[last]
         self._changed()
@@ -489,9 +512,7 @@ class AggregateStore:
         self._columns = {name: np.empty(room, np.int64) for name in _COLUMNS}
         for name, column in self._columns.items():
             column[: self.count] = columns[name]
-        for number, partials in self.fields.items():
-            self._states[number] = partials.allocate(room)
-            self._states[number][: self.count] = states[number]
+        self._states = {n: self._grown(p, states[n], room) for n, p in self.fields.items()}
         codes = int(columns["code"].max()) + 1 if self.count else 1
         if codes > len(self._latest):
             self._latest = np.full(codes, -1, np.int64)
@@ -500,6 +521,7 @@ class AggregateStore:
 
     def renumber(self, codes: Places) -> None:
         """Give keys other numbers: codes[old] is the new one."""
+        self._columns = {name: column.copy() for name, column in self._columns.items()}
         self._columns["code"][: self.count] = codes[self.column("code")]
         self._latest = np.full(max(1, int(codes.max()) + 1 if len(codes) else 1), -1, np.int64)
         self._relink()
@@ -509,6 +531,7 @@ class AggregateStore:
 
     def set_fields(self, fields: Mapping[int, FieldPartials]) -> None:
         """Keep the partials of fields that stay, make room for new ones, drop the rest."""
+        self.save()
         room = len(self._columns["first"])
         old, self.fields = self.fields, dict(fields)
         states = {}
@@ -521,11 +544,16 @@ class AggregateStore:
 
     def convert(self, number: int, partials: FieldPartials, states: States) -> None:
         """Hold a field's partials in another form from now on."""
-        grown = partials.allocate(len(self._columns["first"]))
-        grown[: self.count] = states
-        self.fields[number], self._states[number] = partials, grown
-        self._changed()
+        self.save()
+        self.fields = {**self.fields, number: partials}
+        self.place(number, states)
         self.folds = Folds(self)
+
+    def place(self, number: int, states: States) -> None:
+        """Hold these partials of a field instead of those there are."""
+        grown = self._grown(self.fields[number], states, len(self._columns["first"]))
+        self._states = {**self._states, number: grown}
+        self._changed()
 
     # ---- what it holds ----
 
@@ -542,3 +570,15 @@ class AggregateStore:
         """The bytes of one cell; what is made of its time when it is asked for does not count."""
         columns = 1 if isinstance(self._columns, RecordColumns) else len(_COLUMNS)
         return 8 * columns + sum(states.nbytes // len(states) for states in self._states.values())
+
+
+def _put_cell(columns: Mapping[str, Places], at: int, first: int, last: int, rows: int) -> None:
+    """Put a cell back as it was."""
+    columns["first"][at], columns["last"][at], columns["rows"][at] = first, last, rows
+
+
+def _put_cells(columns: Mapping[str, Places], undo: NDArray[np.int64], undone: Places) -> None:
+    """Put cells back as a loop found them, the first change of each last."""
+    cells, *rest = undo[: undone[0]][::-1].T
+    for name, old in zip(("start", "first", "last", "rows", "older"), rest, strict=True):
+        columns[name][cells] = old

@@ -18,14 +18,17 @@ from muntin.slicing.keys import KeyTable
 from muntin.slicing.plan import Plan
 from muntin.slicing.rows import Emission
 from muntin.slicing.store import AggregateStore
+from muntin.slicing.transaction import Transactional
 from muntin.slicing.window_manager import WindowManager
 from muntin.windows.base import Query
 
 Places = NDArray[np.int64]
 
 
-class RowTables:
+class RowTables(Transactional):
     """Makes tables of the rows of an operator."""
+
+    often = ()
 
     def __init__(self, plan: Plan, time_type: pa.DataType) -> None:
         self.plan = plan
@@ -35,27 +38,25 @@ class RowTables:
         self._nothing: pa.Table | None = None  # the table without rows
         self._measures: dict[str, pa.DataType] = {}  # by column
         self._few: tuple[pa.Table, FewWindows] | None = None  # for rows like those of this table
-        self._may_raise: bool | None = None
+
+    def rolled_back(self) -> None:
+        """Drop the table without rows, and the page that a few are written to: it may hold some already."""
+        self._nothing = self._few = None
 
     def forget(self) -> None:
         """Follow a change of the queries."""
         self._nothing = None
-        self._may_raise = None
-
-    def may_raise(self) -> bool:
-        """Tell whether a condition on rows may break off."""
-        if self._may_raise is None:
-            self._may_raise = any(having.may_raise(p.query, self.answer_types) for p in self.plan.queries)
-        return self._may_raise
 
     def drop_answers(self) -> None:
         """Forget output columns that no query has any more."""
+        self.save()
         kept = {column for planned in self.plan.queries for column in planned.query.aggregates}
         self.answer_types = {column: kind for column, kind in self.answer_types.items() if column in kept}
         self.forget()
 
     def plan_answers(self, queries: Iterable[tuple[str, Query]], types: Mapping[str, pa.DataType]) -> None:
         """Find the type of each output column; one name must not have two."""
+        self.save()
         found = dict(self.answer_types)
         asked: dict[tuple[str, Aggregate], str] = {}  # for whom first: many queries ask for the same
         for name, query in queries:
@@ -80,7 +81,10 @@ class RowTables:
         """Remember the types of the columns that windows have their bounds in."""
         for _, query in queries:
             if query.window.measured:
-                self._measures |= {name: types[name] for name, _ in query.window.inputs()}
+                self._measures = {
+                    **self._measures,
+                    **{name: types[name] for name, _ in query.window.inputs()},
+                }
 
     def _measure_type(self) -> pa.DataType | None:
         """Return the type of bounds by another measure; None: no query has one."""
@@ -106,6 +110,7 @@ class RowTables:
         if not emission.count:
             return self.empty(keys), None, {}
         if self.time_type != pa.int64() and not output.fit(emission, self.time_type):
+            self.save()
             self.time_type, self._nothing = (
                 pa.int64(),
                 None,
@@ -134,7 +139,8 @@ class RowTables:
             return pa.nulls(count, kind or pa.null())
         array = output.as_arrow(data, missing, kind)
         if kind is None and not pa.types.is_null(array.type):
-            self.answer_types[column] = array.type
+            self.save()
+            self.answer_types = {**self.answer_types, column: array.type}
             self._nothing = None
         return array
 
@@ -190,6 +196,7 @@ class RowTables:
             values = tuple(_value(answers[column], i) for column in planned.query.aggregates)
             who = (planned.number, int(code[i]))
             kept[i] = not _same(self.windows.previous.get(who), values)
+            self.windows.overwrite_item(self.windows.previous, who)
             self.windows.previous[who] = values
         return kept
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
 from muntin.slicing.rows import INSERT, RETRACT, UPDATE, Rows
+from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
 
@@ -61,19 +62,13 @@ class Shifts:
         return fresh
 
 
-class View:
+class View(Transactional):
     """The windows of one query that are in view and may still change, and their revisions."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names  # of the columns that tell windows apart
         self.held: Viewed | None = None
         self.revisions: dict[tuple[int, ...], int] = {}  # those above 0, by key and identity
-
-    def copy(self) -> View:
-        """Return a view to be changed by itself."""
-        twin = View(self.names)
-        twin.held, twin.revisions = self.held, dict(self.revisions)
-        return twin
 
     def difference(
         self, now: Viewed, settled: int, shifts: Shifts
@@ -108,6 +103,7 @@ class View:
             who = tuple(identity)
             revision[i] = self.revisions.get(who, 0 if change[i] else -1) + 1
             if revision[i]:
+                self.overwrite_item(self.revisions, who)
                 self.revisions[who] = int(revision[i])
         return revision
 
@@ -116,7 +112,9 @@ class View:
         if self.revisions:
             columns = [column.tolist() for column in settled.identity(self.names)]
             for who in zip(*columns, strict=True):
-                self.revisions.pop(who, None)
+                if who in self.revisions:
+                    self.overwrite_item(self.revisions, who)
+                    del self.revisions[who]
 
     def let_go(self, reach: float) -> None:
         """Forget revisions of windows that are out of reach, where their end tells."""

@@ -38,6 +38,7 @@ from muntin.slicing.sketch_fields import SketchField
 from muntin.slicing.slice_manager import SliceManager, session_ranges
 from muntin.slicing.spans import Spans
 from muntin.slicing.store import AggregateStore, Ordered
+from muntin.slicing.transaction import Transactional
 from muntin.windows.grid import Grid, end, last_ended
 
 Places = NDArray[np.int64]
@@ -45,8 +46,10 @@ Store = Literal["auto", "lazy", "eager", "sliding"]
 _FEW = 16  # up to so many queries, stacks for each take fewer combines than pairs of pairs for all
 
 
-class WindowManager:
+class WindowManager(Transactional):
     """Follows the watermark; turns slices into rows."""
+
+    often = ("final_combines", "windows_emitted", "revisions", "previous", "_next_end", "_next_sessions")
 
     def __init__(self, plan: Plan, slices: SliceManager, lateness: int, store: Store) -> None:
         self.plan = plan
@@ -65,6 +68,7 @@ class WindowManager:
 
     def adapt(self) -> None:
         """Follow a change of the queries."""
+        self.save()
         self._output_plans: dict[frozenset[int], list[Any]] = {}
         self._next_end = NEVER if self.plan.of_family("grid") else FOREVER
         self._next_sessions = {planned.number: NEVER for planned in self.plan.of_family("session")}
@@ -76,7 +80,8 @@ class WindowManager:
 
     def forget(self, number: int) -> None:
         """Forget what only a removed query needed."""
-        self.spans.pop(number, None)
+        self.save()
+        self.spans = {other: spans for other, spans in self.spans.items() if other != number}
         self.previous = {who: values for who, values in self.previous.items() if who[0] != number}
         self.revisions = {identity: r for identity, r in self.revisions.items() if identity[0] != number}
 
@@ -97,21 +102,9 @@ class WindowManager:
         self.windows_emitted += rows
         self.final_combines += combines
 
-    def saved(self) -> dict[str, Any]:
-        """Return a copy of what a call may change."""
-        return {
-            "revisions": dict(self.revisions),
-            "previous": dict(self.previous),
-            "spans": {number: spans.copy() for number, spans in self.spans.items()},
-            "final_combines": self.final_combines,
-            "windows_emitted": self.windows_emitted,
-            "_next_end": NEVER,
-            "_next_sessions": dict.fromkeys(self._next_sessions, NEVER),
-        }
-
-    def go_back(self, saved: dict[str, Any]) -> None:
-        """Be as when this was saved."""
-        vars(self).update(saved)
+    def parts(self) -> Iterable[Transactional]:
+        """Return what is known of keys for windows without records."""
+        return self.spans.values()
 
     # ---- windows on a grid ----
 
@@ -227,9 +220,11 @@ class WindowManager:
 
     def expect_sessions(self, low: int) -> None:
         """Look out for sessions that records from `low` on may have begun; others only get longer."""
-        for planned in self.plan.of_family("session"):
-            soonest = min(self._next_sessions[planned.number], low + planned.window)
-            self._next_sessions[planned.number] = soonest
+        sessions = self.plan.of_family("session")
+        if sessions:
+            gaps = {planned.number: planned.window for planned in sessions}
+            known = self._next_sessions.items()
+            self._next_sessions = {number: min(soonest, low + gaps[number]) for number, soonest in known}
 
     def session_rows(
         self, before: int, after: float, old: dict[int, set[tuple[int, int, int]]] | None
@@ -243,7 +238,8 @@ class WindowManager:
             fresh, code, start, end_, low, high = self._sessions(planned, store.ordered())
             shown = end_ < after
             left = end_[~shown]
-            self._next_sessions[planned.number] = int(left.min()) if len(left) else FOREVER
+            soonest = int(left.min()) if len(left) else FOREVER
+            self._next_sessions = {**self._next_sessions, planned.number: soonest}
             fresh_view = shown & (end_ >= before)
             change = np.zeros(len(code), np.int8)
             emitted = fresh_view
@@ -426,6 +422,7 @@ class WindowManager:
         revision = np.zeros(len(rows), np.int64)
         for i in np.flatnonzero(change).tolist():
             identity = self.identity(rows, i)
+            self.overwrite_item(self.revisions, identity)
             revision[i] = self.revisions[identity] = self.revisions.get(identity, 0) + 1
         return revision
 

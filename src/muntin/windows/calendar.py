@@ -84,8 +84,8 @@ class CalendarGrid:
             starts = [self._second(self._date(k)) * self.per_second for k in new.tolist()]
             merged = np.concatenate([self._numbers, new])
             order = np.argsort(merged)
-            self._numbers = merged[order]
-            self._starts = np.concatenate([self._starts, np.array(starts, np.int64)])[order]
+            moved = np.concatenate([self._starts, np.array(starts, np.int64)])[order]
+            self._numbers, self._starts = merged[order], moved  # at once: a call may be broken off
 
     def _learn_near(self, times: Places) -> None:
         days = np.unique(times // (_DAY * self.per_second)).tolist()

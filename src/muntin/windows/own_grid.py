@@ -90,10 +90,11 @@ class OwnGrid:
             end = min(end, self._starts[at + 1])
         if len(self._starts) > _MANY:
             self._forget()
-        bisect.insort(self._starts, start)
-        self._slices[start] = (end, held)
-        self._known = None
         self.length = max(self.length, *(e - s for s, e in held)) if held else self.length
+        # In this order, a call that is broken off in between leaves nothing that is only half known.
+        self._known = None
+        self._slices[start] = (end, held)
+        bisect.insort(self._starts, start)
         return start, end
 
     def _windows(self, t: int) -> tuple[Bounds, ...]:
@@ -113,9 +114,9 @@ class OwnGrid:
 
     def _forget(self) -> None:
         """Forget the older half of all slices; they can be asked for again."""
-        for start in self._starts[: _MANY // 2]:
+        gone, self._starts = self._starts[: _MANY // 2], self._starts[_MANY // 2 :]
+        for start in gone:
             del self._slices[start]
-        del self._starts[: _MANY // 2]
 
     def floors(self, times: Places) -> Places:
         """Return the last edge at or before each time."""
