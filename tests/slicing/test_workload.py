@@ -1,11 +1,20 @@
 """The decision trees, leaf by leaf: Figures 4, 5 and 6 of general stream slicing, written out."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 import muntin as mt
-from muntin.slicing.workload import Characteristics, Decisions, characteristics, decide, together
+from muntin.slicing.workload import (
+    Abilities,
+    Characteristics,
+    Decisions,
+    Stream,
+    characteristics,
+    decide,
+    together,
+)
 from muntin.windows import count_sliding, count_tumbling, cumulate, session, sliding, tumbling
 
 # A session is a forward context free window of its own kind; there is none by count.
@@ -13,18 +22,18 @@ from muntin.windows import count_sliding, count_tumbling, cumulate, session, sli
 TABLE = """
 in order     | context free          | time  | commutative | drop | never          | starts          | never  | never      | never
 in order     | context free          | time  | ordered     | drop | never          | starts          | never  | never      | never
-in order     | context free          | count | commutative | drop | never          | starts          | never  | never      | never
-in order     | context free          | count | ordered     | drop | never          | starts          | never  | never      | never
-in order     | forward context free  | time  | commutative | drop | never          | starts          | never  | never      | never
-in order     | forward context free  | time  | ordered     | drop | never          | starts          | never  | never      | never
-in order     | forward context free  | count | commutative | drop | never          | starts          | never  | never      | never
-in order     | forward context free  | count | ordered     | drop | never          | starts          | never  | never      | never
-in order     | session               | time  | commutative | drop | never          | starts          | never  | never      | never
-in order     | session               | time  | ordered     | drop | never          | starts          | never  | never      | never
-in order     | forward context aware | time  | commutative | keep | by recomputing | starts          | never  | never      | never
-in order     | forward context aware | time  | ordered     | keep | by recomputing | starts          | never  | never      | never
-in order     | forward context aware | count | commutative | keep | by recomputing | starts          | never  | never      | never
-in order     | forward context aware | count | ordered     | keep | by recomputing | starts          | never  | never      | never
+in order     | context free          | count | commutative | drop | never          | starts and ends | never  | never      | never
+in order     | context free          | count | ordered     | drop | never          | starts and ends | never  | never      | never
+in order     | forward context free  | time  | commutative | drop | never          | starts and ends | never  | never      | never
+in order     | forward context free  | time  | ordered     | drop | never          | starts and ends | never  | never      | never
+in order     | forward context free  | count | commutative | drop | never          | starts and ends | never  | never      | never
+in order     | forward context free  | count | ordered     | drop | never          | starts and ends | never  | never      | never
+in order     | session               | time  | commutative | drop | never          | gaps            | never  | never      | never
+in order     | session               | time  | ordered     | drop | never          | gaps            | never  | never      | never
+in order     | forward context aware | time  | commutative | keep | by recomputing | starts and ends | never  | never      | never
+in order     | forward context aware | time  | ordered     | keep | by recomputing | starts and ends | never  | never      | never
+in order     | forward context aware | count | commutative | keep | by recomputing | starts and ends | never  | never      | never
+in order     | forward context aware | count | ordered     | keep | by recomputing | starts and ends | never  | never      | never
 out of order | context free          | time  | commutative | drop | never          | starts and ends | never  | never      | never
 out of order | context free          | time  | ordered     | keep | never          | starts and ends | never  | never      | never
 out of order | context free          | count | commutative | keep | never          | starts and ends | invert | if extreme | recompute
@@ -33,8 +42,8 @@ out of order | forward context free  | time  | commutative | keep | by recomputi
 out of order | forward context free  | time  | ordered     | keep | by recomputing | starts and ends | never  | never      | never
 out of order | forward context free  | count | commutative | keep | by recomputing | starts and ends | invert | if extreme | recompute
 out of order | forward context free  | count | ordered     | keep | by recomputing | starts and ends | invert | if extreme | recompute
-out of order | session               | time  | commutative | drop | in gaps        | starts and ends | never  | never      | never
-out of order | session               | time  | ordered     | keep | in gaps        | starts and ends | never  | never      | never
+out of order | session               | time  | commutative | drop | in gaps        | gaps            | never  | never      | never
+out of order | session               | time  | ordered     | keep | in gaps        | gaps            | never  | never      | never
 out of order | forward context aware | time  | commutative | keep | by recomputing | starts and ends | never  | never      | never
 out of order | forward context aware | time  | ordered     | keep | by recomputing | starts and ends | never  | never      | never
 out of order | forward context aware | count | commutative | keep | by recomputing | starts and ends | invert | if extreme | recompute
@@ -109,7 +118,7 @@ def test_the_reason_names_the_condition_of_figure_4(asked, words):
 
 
 def of(window, aggregate, in_order=False):
-    return decide(characteristics(window, aggregate, in_order=in_order))
+    return decide(characteristics(window, Abilities.of(aggregate), Stream(in_order)))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +145,7 @@ def of(window, aggregate, in_order=False):
 )
 @pytest.mark.parametrize("in_order", [True, False])
 def test_characteristics(window, context, is_session, measure, aggregate, algebra, in_order):
-    found = characteristics(window, aggregate, in_order=in_order)
+    found = characteristics(window, Abilities.of(aggregate), Stream(in_order))
     assert found == Characteristics(in_order, context, is_session, measure, *algebra)
 
 
@@ -176,7 +185,7 @@ def test_the_newest_record_of_a_slice_is_removed(aggregate, removal):
 
 def test_together_takes_the_strongest_of_each():
     queries = [of(tumbling("1m"), mt.sum("v"), in_order=True), of(session("30s"), mt.sum("v"))]
-    assert plain(together(queries)) == (False, "in gaps", "never", "starts and ends")
+    assert plain(together(queries)) == (False, "in gaps", "never", "starts")
     queries.append(of(count_tumbling(5), mt.max("v")))
     assert plain(together(queries)) == (True, "in gaps", "if extreme", "starts and ends")
     queries.append(decide(workload("in order", "forward context aware", "time", "commutative", "neither")))
@@ -204,7 +213,7 @@ def test_together_of_one_and_of_none():
     one = of(session("30s"), mt.first("v"))
     assert together(iter([one])) == one
     none = together([])
-    assert plain(none) == (False, "never", "never", "starts")
+    assert plain(none) == (False, "never", "never", "gaps")
     assert dict(none.reasons) == dict.fromkeys(FIELDS, "There are no queries.")
 
 
@@ -213,3 +222,23 @@ def test_decisions_are_values():
     assert len({of(tumbling("1m"), mt.sum("v")), of(sliding("1m", "7s"), mt.max("v"))}) == 1
     assert of(tumbling("1m"), mt.sum("v")) != of(tumbling("1m"), mt.first("v"))
     assert isinstance(hash(Decisions(True, "never", "never", "starts")), int)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("context", ["forward context free", "forward context aware"])
+def test_slices_of_one_record_are_never_split(in_order, context):
+    asked = workload("in order" if in_order else "out of order", context, "time", "commutative", "neither")
+    decisions = decide(replace(asked, settles=True, each_record=True))
+    assert plain(decisions) == (not in_order, "never", "never", "each record")
+
+
+def test_what_settles_first_is_neither_split_nor_removed():
+    asked = workload("out of order", "forward context free", "count", "commutative", "neither")
+    assert plain(decide(replace(asked, settles=True)))[:3] == (True, "never", "never")
+    aware = workload("out of order", "forward context aware", "time", "commutative", "neither")
+    assert decide(replace(aware, settles=True)).splits == "by recomputing"
+    late, final = Stream(False, corrects=True), Stream(False, corrects=False)
+    by_stream = [
+        decide(characteristics(count_tumbling(5), Abilities.of(mt.max("v")), s)) for s in (late, final)
+    ]
+    assert [d.removal for d in by_stream] == ["if extreme", "never"]

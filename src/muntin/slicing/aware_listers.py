@@ -22,7 +22,6 @@ Places = NDArray[np.int64]
 class AwareLister(Lister):
     """Tells a user's window of each record, and watches the edges it sets."""
 
-    splits = True
     only_settled = True
     open_columns: ClassVar[tuple[str, ...]] = ("code", "position", "time")  # of records that are kept
 

@@ -31,7 +31,6 @@ Places = NDArray[np.int64]
 class LookBackLister(Lister):
     """At each record, or each so many: those up to it within a stretch of time, or a number of them."""
 
-    every_record = True
     fills: ClassVar[dict[str, Fill]] = {"last": ("i8", NEVER), "ordinal": ("i8", 0)}
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:
@@ -87,7 +86,6 @@ class LookBackLister(Lister):
 class PolicyLister(Lister):
     """At each record that triggers, what eviction has left."""
 
-    every_record = True
     only_settled = True
     fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0)}
     open_columns: ClassVar[tuple[str, ...]] = ("code", "position", "time", "value")  # of records held
@@ -152,7 +150,6 @@ class PolicyLister(Lister):
 class LatestLister(Lister):
     """At each step with records, the last n before its end."""
 
-    splits = True
     fills: ClassVar[dict[str, Fill]] = {"step": ("i8", NEVER)}
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:

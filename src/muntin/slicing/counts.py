@@ -20,6 +20,7 @@ from muntin.slicing.shifts import Moves, Shift
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.store import AggregateStore, Panes
 from muntin.slicing.transaction import Transactional
+from muntin.slicing.workload import Removal
 
 Places = NDArray[np.int64]
 
@@ -35,6 +36,8 @@ class CountSlices(Transactional):
         self.seen: Places = np.zeros(1, np.int64)  # settled records of each key
         self.viewed: Places = np.zeros(1, np.int64)  # records of each key whose windows are in view
         self.changed: Places = np.zeros(1, np.int64)  # the least position that is new, if one in view is
+        self.removal: Mapping[int, Removal] = {}  # how a record leaves a slice, by field
+        self.removed: frozenset[tuple[int, str]] = frozenset()  # what was done of that, for whoever asks
         self._in_order = in_order
         self._tied = tied
         self._shown: AggregateStore | None = None  # slices of all records in view, if not only settled ones
@@ -127,7 +130,10 @@ class CountSlices(Transactional):
             before[was] = self._starts(self._positions(codes[was]))
             values = {number: values.take(at) for number, values in pending.values.items()}
             now = self._starts(self._positions(codes))
-            Shift(self._shown, self.store, Moves(codes, pending.times[at], values, before, now)).run()
+            moves = Moves(codes, pending.times[at], values, before, now)
+            shift = Shift(self._shown, self.store, moves, self.removal)
+            shift.run()
+            self.removed |= shift.removed
         live = self._shown.column("start") + self.longest > self.seen[self._shown.column("code")]
         if 2 * np.count_nonzero(live) < self._shown.count:
             self._shown.keep(live)

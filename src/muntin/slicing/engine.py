@@ -14,7 +14,7 @@ from muntin.algebra.aggregate import TIME
 from muntin.slicing import intake, loops, output
 from muntin.slicing.edges import NEVER
 from muntin.slicing.ended import latest_ends
-from muntin.slicing.fields import CompiledField, FieldPartials, Values, frozen, make_field
+from muntin.slicing.fields import FieldPartials, Values, frozen, make_field
 from muntin.slicing.holdings import Holdings
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.kinds import check_inputs, make_lister
@@ -22,7 +22,7 @@ from muntin.slicing.listers import Columns, Lister
 from muntin.slicing.overflow import IntegerSums
 from muntin.slicing.pace import Pace, Survey
 from muntin.slicing.plan import Plan, PlannedQuery
-from muntin.slicing.pooled import PooledField, crowded, pooled
+from muntin.slicing.pooled import crowded, pooled
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
 from muntin.slicing.slice_manager import SliceManager
@@ -74,9 +74,9 @@ class Engine(Holdings, Transactional):
             check_inputs(query.window, self.types)
         planned = self.plan.add(queries, None)
         fields = {number: self._field(number) for number in self.plan.fields}
-        in_order = policy == "in_order" and not tied
+        in_order, corrects, eager = policy == "in_order" and not tied, tied or lateness > 0, store == "eager"
         self.slices = SliceManager(
-            self.plan, fields, self._lister, in_order=in_order, tied=tied, eager=store == "eager"
+            self.plan, fields, self._lister, in_order=in_order, tied=tied, corrects=corrects, eager=eager
         )
         self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
         self.watch_empty(planned)
@@ -187,28 +187,20 @@ class Engine(Holdings, Transactional):
         found = {}
         for number, plan in self.plan.fields.items():
             partials = self.slices.fields[number]
-            values = intake.read_values(plan, read, count, partials.kinds)
-            found[number] = values
-            if isinstance(partials, PooledField):
-                if values.kinds is None:
-                    partials.widen()
-            elif isinstance(partials, CompiledField):
-                if values.kinds is None:
-                    self._widen(number, None)
-                elif values.valid is not None and not partials.nullable:
-                    self._widen(number, values.kinds)
+            values = found[number] = intake.read_values(plan, read, count, partials.kinds)
+            self.accept(number, values)
         for slices in self.slices.positions.values():
             for lister in slices.settled.listers.values():
                 found[lister.signal] = lister.read(shared, count)
         return found
 
-    def _widen(self, number: int, kinds: tuple[str, ...] | None) -> None:
-        """Hold a field's partials in a form that knows nulls, or as objects."""
-        plan, old = self.plan.fields[number], self.slices.fields[number]
-        assert isinstance(old, CompiledField)
-        self.single = None
-        new = make_field(plan.field, plan.own, kinds, nullable=True)
-        self.slices.convert(number, old, new)
+    def accept(self, number: int, values: Values) -> None:
+        """Let a field hold these values, in another form if need be."""
+        partials = self.slices.fields[number]
+        accepting = partials.accept(values)
+        if accepting is not partials:
+            self.single = None
+            self.slices.convert(number, accepting)
 
     def process(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muntin.slicing.engine import Engine
 from muntin.slicing.plan import Plan, PlannedQuery
-from muntin.slicing.workload import together
+from muntin.slicing.workload import Decisions, together
 from muntin.windows.durations import Clock, in_words
 
 _STORES = {
@@ -39,7 +39,7 @@ def explain(engine: Engine, watermark: str, lateness: str, store: str) -> Explan
         "stream": {"watermark": watermark, "lateness": lateness, "in_order": engine.slices.in_order},
         "queries": [_query(engine, planned) for planned in engine.plan.queries],
         "fields": [str(plan) for plan in engine.plan.fields.values()],
-        "decisions": _decisions(engine),
+        "decisions": _decisions(engine, together(engine.slices.decisions.values()), engine.plan.fields),
         "slices": _slices(engine),
         "store": {"name": store, "how": _STORES[store]},
         "memory": _memory(engine),
@@ -78,6 +78,7 @@ def _query(engine: Engine, planned: PlannedQuery) -> dict[str, Any]:
         "aggregates": {column: repr(a) for column, a in planned.query.aggregates.items()},
         "commutative": all(a.commutative for a in planned.query.aggregates.values()),
         "fields": [str(engine.plan.fields[n]) for n in sorted(planned.fields())],
+        "decisions": _decisions(engine, engine.slices.decisions[planned.number], planned.fields()),
         **{
             name: str(text)
             for name in ("where", "having")
@@ -86,13 +87,18 @@ def _query(engine: Engine, planned: PlannedQuery) -> dict[str, Any]:
     }
 
 
-def _decisions(engine: Engine) -> dict[str, Any]:
-    made = together(engine.slices.decisions.values())
+def _decisions(engine: Engine, made: Decisions, fields: Iterable[int] = ()) -> dict[str, Any]:
+    """Return what was decided; how records leave slices of count windows, for each of these fields."""
     reasons = dict(made.reasons)
-    return {
+    facts: dict[str, Any] = {
         name: {"decision": getattr(made, name), "because": reasons[name]}
         for name in ("keep_records", "splits", "removal", "cut_at")
     }
+    removals = engine.slices.removals()
+    by_field = {str(engine.plan.fields[n]): removals[n] for n in fields if n in removals}
+    if len(set(by_field.values())) > 1:
+        facts["removal"]["by field"] = by_field
+    return facts
 
 
 def _slices(engine: Engine) -> dict[str, Any]:
@@ -108,8 +114,9 @@ def _slices(engine: Engine) -> dict[str, Any]:
     if engine.slices.counts:
         facts["counts"] = "by position of a key's records"
     if engine.slices.positions:
+        cut_at = together(engine.slices.decisions[p.number] for p in engine.plan.of_family("position")).cut_at
         facts["records"] = "by position of a key's records, " + (
-            "each by itself: windows look back from each" if _any(engine, "every_record") else _WHERE
+            "each by itself: windows look back from each" if cut_at == "each record" else _WHERE
         )
         if _splits(engine):
             most = max(slices.settled.size.most for slices in engine.slices.positions.values())
@@ -117,15 +124,9 @@ def _slices(engine: Engine) -> dict[str, Any]:
     return facts
 
 
-def _any(engine: Engine, trait: str) -> bool:
-    """Tell whether the windows of some lister are of this kind."""
-    listers = [lister for s in engine.slices.positions.values() for lister in s.settled.listers.values()]
-    return any(getattr(lister, trait) for lister in listers)
-
-
 def _splits(engine: Engine) -> bool:
     """Tell whether slices are of bounded size, and their records kept, since windows split them."""
-    return _any(engine, "splits") and not _any(engine, "every_record")
+    return any(made.splits == "by recomputing" for made in engine.slices.decisions.values())
 
 
 def _ticks_per_unit(clock: Clock) -> int:
@@ -179,6 +180,7 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     for name, made in facts["decisions"].items():
         value = {True: "yes", False: "no"}.get(made["decision"], made["decision"])
         lines.append(f"  {name.replace('_', ' ')}: {value}. {made['because']}")
+        lines += [f"    {field}: {how}" for field, how in made.get("by field", {}).items()]
     lines.append("Slices:")
     for name, value in facts["slices"].items():
         lines.append(f"  {name}: {value:g}" if isinstance(value, float) else f"  {name}: {value}")

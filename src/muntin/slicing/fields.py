@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,27 @@ class FieldPartials(Transactional, ABC):
     kinds: Kinds | None = None  # of the numbers that it reads; None: objects
     nullable: bool
     invertible: bool
-    removal: Literal["invert", "if extreme", "recompute"] = "recompute"  # of records that leave a slice
+    removes_exactly: bool = False  # the newest records can be taken out of a partial again
+    selective: bool = False  # a partial is that of one record, which `selected` tells
     counts_records = False  # the partials are numbers of records
+
+    def accept(self, values: Values) -> FieldPartials:
+        """Return the field that holds what these values need: this one, or one in another form."""
+        del values
+        return self
+
+    def converted(self, states: States, new: FieldPartials) -> States:
+        """Return partials in the form of the field that took this one's place."""
+        del new
+        return states
+
+    def without(self, states: States, gone: States) -> States:
+        """Return partials without those of records that leave, where `removes_exactly`."""
+        raise TypeError(f"{self!r} cannot take {len(gone)} partials out of {len(states)}.")
+
+    def selected(self, states: States, gone: States) -> NDArray[np.bool_]:
+        """Return which partials select a record among those that leave, where it is `selective`."""
+        raise TypeError(f"{self!r} does not select among {len(gone)} partials and {len(states)}.")
 
     @property
     def form(self) -> str:
@@ -170,6 +189,7 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
     if kinds is not None:
         try:
             return CompiledField(
+                partial(make_field, field, own, nullable=True),
                 partial(_kernel, algebra=algebra, kinds=kinds, nullable=nullable, empty=empty),
                 part,
                 own,
@@ -180,9 +200,9 @@ def make_field(field: Field, own: Aggregate | None, kinds: Kinds | None, *, null
                 extreme=not nullable and field.part in ("min", "max", "min_count", "max_count"),
             )
         except NotCompilableError:
-            own_algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
-            return ObjectField(own_algebra, PARTS[field.part](None, True) if own is None else None, own)
-    return ObjectField(algebra, part, own)
+            algebra = own.algebra(None) if own else part_algebra(PARTS[field.part](None, True), None)
+            part = PARTS[field.part](None, True) if own is None else None
+    return ObjectField(algebra, part, own, nulls=nullable)
 
 
 def _kernel(template: str, *, algebra: Algebra, kinds: Kinds, nullable: bool, empty: Any) -> Any:
@@ -213,6 +233,7 @@ class CompiledField(FieldPartials):
 
     def __init__(
         self,
+        wider: Callable[[Kinds | None], FieldPartials],
         instantiate: Callable[[str], Any],
         part: Part | None,
         own: Aggregate | None,
@@ -230,12 +251,29 @@ class CompiledField(FieldPartials):
         self.nullable = nullable
         self.invertible = invertible
         # A float sum that a large value has left would keep the rounding that it came with.
-        exact = invertible and part is not None and set(part.fields) == {"i8"}
-        self.removal = "invert" if exact else "if extreme" if extreme else "recompute"
+        self.removes_exactly = invertible and part is not None and set(part.fields) == {"i8"}
+        self.selective = extreme
+        self._wider = wider  # makes a field that knows nulls, over numbers or (None) objects
         self._instantiate = instantiate
         self._kernels: dict[str, Any] = {}
         self.counts_records = reduce is count_segments
         self._reduce = reduce  # folds neighbouring records with NumPy
+
+    def accept(self, values: Values) -> FieldPartials:
+        """Return this field, unless a value is null or no number for the first time."""
+        if values.kinds is None:
+            return self._wider(None)
+        return self._wider(values.kinds) if values.valid is not None and not self.nullable else self
+
+    def converted(self, states: States, new: FieldPartials) -> States:
+        """Return partials in a form that can say that there is no value, or as objects."""
+        if new.kinds is None:
+            return self.as_objects(states)
+        out = new.allocate(len(states))
+        out["f0"] = True
+        for k, column in enumerate(self.scalars(states)):
+            out[f"f{k + 1}"] = column
+        return out
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
@@ -437,12 +475,21 @@ class ObjectField(FieldPartials):
     nullable = True
     invertible = False
 
-    def __init__(self, algebra: Algebra, part: Part | None, own: Aggregate | None = None) -> None:
+    def __init__(self, algebra: Algebra, part: Part | None, own: Aggregate | None, *, nulls: bool) -> None:
         self.algebra = algebra if own is None else replace(algebra, combine=watched(own, algebra))
         self.part = part
         self.own = own
-        if own is not None and own.commutative and algebra.invert is not None:
-            self.removal = "invert"
+        # Where there are nulls, a partial does not say whether a value is left when one is taken out.
+        self.removes_exactly = (
+            not nulls and own is not None and own.commutative and algebra.invert is not None
+        )
+
+    def accept(self, values: Values) -> FieldPartials:
+        """Return this field, unless there is a null for the first time, and partials are reduced."""
+        if values.valid is None or not self.removes_exactly:
+            return self
+        assert self.own is not None
+        return ObjectField(self.own.algebra(None), None, self.own, nulls=True)
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
@@ -568,17 +615,6 @@ class ObjectField(FieldPartials):
         """Return the answers of an aggregate that is a field of its own."""
         done: list[Any] = [s if type(s) is Lowered else self._lowered(s) for s in states]
         return Answers([aggregate.empty if s is ABSENT else s.answer for s in done], None)
-
-
-def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
-    """Return partials in a form that can say that there is no value, or as objects."""
-    if isinstance(new, ObjectField):
-        return old.as_objects(states)
-    out = new.allocate(len(states))
-    out["f0"] = True
-    for k, column in enumerate(old.scalars(states)):
-        out[f"f{k + 1}"] = column
-    return out
 
 
 def _records_of(*columns: NDArray[Any]) -> NDArray[Any]:

@@ -171,8 +171,6 @@ class Lister(Transactional, ABC):
 
     fills: ClassVar[dict[str, Fill]] = {}  # what is held for each key
     open_columns: ClassVar[tuple[str, ...]] = ()  # what is held for each open window
-    every_record: ClassVar[bool] = False  # slices are cut at each record
-    splits: ClassVar[bool] = False  # windows begin or end within slices, which are then split
     only_settled: ClassVar[bool] = False  # sees records once nothing can come before them
 
     def __init__(self, rule: Any, number: int, *, late: bool) -> None:

@@ -163,7 +163,6 @@ def failed(function: Any, how: str, batch: Batch, i: int) -> ValueError:
 class OwnPolicyLister(Lister):
     """At each record that triggers, what eviction has left, as a user's functions say."""
 
-    every_record = True
     only_settled = True
     fills: ClassVar[dict[str, Fill]] = {"number": ("i8", 0)}
 

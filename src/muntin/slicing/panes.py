@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing import intake
 from muntin.slicing.engine import Engine
-from muntin.slicing.fields import CompiledField, ObjectField, converted, make_field
+from muntin.slicing.fields import Values, make_field
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.pooled import PooledField
 from muntin.slicing.slicer import Stretch
@@ -83,10 +83,9 @@ def joined(parts: Sequence[Panes]) -> Panes:
 def _widen(engine: Engine, number: int, form: str) -> None:
     """Let an engine hold a field in at least this form."""
     partials = engine.slices.fields[number]
-    if isinstance(partials, PooledField) and form == "object":
-        partials.widen()
-    elif isinstance(partials, CompiledField) and _WIDTH[form] > _WIDTH[partials.form]:
-        engine._widen(number, None if form == "object" else partials.kinds)
+    if _WIDTH[form] > _WIDTH[partials.form]:
+        nulls = np.empty(0, bool)
+        engine.accept(number, Values((), nulls, 0, None if form == "object" else partials.kinds))
 
 
 def _states(engine: Engine, number: int, table: pa.Table, name: str, form: str) -> NDArray[np.generic]:
@@ -97,6 +96,4 @@ def _states(engine: Engine, number: int, table: pa.Table, name: str, form: str) 
     plan = engine.plan.fields[number]
     kinds = intake.kinds_of(plan, engine.types)
     there = make_field(plan.field, plan.own, kinds, nullable=form == "nullable")
-    assert isinstance(there, CompiledField)
-    assert isinstance(wanted, (CompiledField, ObjectField))
-    return converted(there, wanted, load_states(there, table, name))
+    return there.converted(load_states(there, table, name), wanted)

@@ -106,6 +106,12 @@ class PooledField(FieldPartials):
     def numbers(self, keys: NDArray[Any]) -> NDArray[Any]:
         """Return what lies in the pool as the numbers, or objects, that it stands for."""
 
+    def accept(self, values: Values) -> FieldPartials:
+        """Hold objects, if these are."""
+        if values.kinds is None:
+            self.widen()
+        return self
+
     def widen(self) -> None:
         """Hold objects from now on: a number came that 64 bits do not hold."""
         if self.kinds is not None:

@@ -77,7 +77,7 @@ def load_positions(
         load_log(log, tables["kept"], fields, kinds)
         settled.kept.add(_as_batch(log, settled.seen))
     settled.edge = np.array(numbers_of(tables["keys"], "edge"), np.uint8)
-    if settled.splits and "kept" not in tables:
+    if settled.splitting and "kept" not in tables:
         settled.edge[:] = 1  # a slice whose records are not kept may not go on: it could be split
     settled.reserve(len(settled.seen))
     for number, lister in settled.listers.items():

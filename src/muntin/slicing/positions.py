@@ -62,6 +62,9 @@ class Settled(Transactional):
         self.cut: Places = np.zeros(1, np.int64)  # where the last slice of each key begins
         self.edge: Flags = np.zeros(1, np.uint8)  # whether the next record of a key begins a slice
         self.fresh: Fresh | None = None  # the slices of the records that were read last
+        self.splitting: set[int] = set()  # queries whose windows begin or end within slices, as was decided
+        self.each_record = False  # whether each record is a slice, as was decided
+        self.split_records = 0  # that were folded again because a slice was split
         self.size = Size()  # of slices that may be split
         self.kept = KeptRecords()  # in such slices
 
@@ -78,16 +81,6 @@ class Settled(Transactional):
     def parts(self) -> Iterable[Transactional]:
         """Return slices, listers and kept records."""
         return self.store, self.size, self.kept, *self.listers.values()
-
-    @property
-    def splits(self) -> bool:
-        """Whether windows begin or end within slices."""
-        return any(lister.splits for lister in self.listers.values())
-
-    @property
-    def every_record(self) -> bool:
-        """Whether each record is a slice, so that nothing is left to be split."""
-        return any(lister.every_record for lister in self.listers.values())
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys."""
@@ -121,12 +114,12 @@ class Settled(Transactional):
             add(lister, lister.pass_time(bound, self.seen))
             if final:
                 add(lister, lister.rest(self.seen))
-        late = [windows for lister in some if lister.splits for windows in found.get(lister.number, [])]
+        late = [windows for number in found.keys() & self.splitting for windows in found[number]]
         if batch is not None:
             self._mark(batch, marks, late)
             self._cut(batch, marks)
-            for lister in some:
-                if lister.every_record:
+            if self.each_record:
+                for lister in some:
                     add(lister, lister.look_back(batch, self.store.ordered()))
         if late:
             self._split(
@@ -141,9 +134,9 @@ class Settled(Transactional):
 
     def _mark(self, batch: Batch, marks: Flags, late: list[Found]) -> None:
         """Mark further records before which slices are cut: where windows begin or end in hindsight."""
-        if self.every_record:
+        if self.each_record:
             marks[:] = 1
-        if self.every_record or not self.splits:
+        if not self.splitting:
             return
         marks[batch.positions() & (self.size.most - 1) == 0] = 1
         for windows in late:
@@ -157,6 +150,7 @@ class Settled(Transactional):
         """Cut older slices where windows begin or end within them, and see what that costs."""
         records = split(self.store, self.kept, np.append(code, code), np.append(begin, end), self.seen)
         ordered = self.store.ordered()
+        self.split_records += records
         if records:
             self.fresh = None
             last = np.flatnonzero(np.append(ordered.code[1:] != ordered.code[:-1], True))
@@ -215,18 +209,25 @@ class PositionSlices(Transactional):
         return self.settled.store
 
     def adapt(
-        self, fields: Mapping[int, FieldPartials], listers: dict[int, Lister], views: Mapping[int, View]
+        self,
+        fields: Mapping[int, FieldPartials],
+        listers: dict[int, Lister],
+        views: Mapping[int, View],
+        *,
+        splitting: set[int],
+        each_record: bool,
     ) -> None:
         """Follow a change of the queries; views that are there already stay."""
         self.settled.store.set_fields(fields)
-        had_every_record, self.settled.listers = self.settled.every_record, listers
+        had_each_record, self.settled.each_record = self.settled.each_record, each_record
+        self.settled.listers, self.settled.splitting = listers, splitting
         self.views = {number: self.views.get(number, view) for number, view in views.items()}
         self.pending.set_fields([*fields, *(lister.signal for lister in listers.values())])
         self.settled.reserve(len(self.settled.seen))
-        if not self.settled.splits:
+        if not splitting:
             self.settled.kept = KeptRecords()
         self.settled.kept.set_fields(fields)
-        if self.settled.splits and had_every_record and not self.settled.every_record:
+        if splitting and had_each_record and not each_record:
             self.settled.edge = np.ones_like(self.settled.edge)  # slices so far have no records: none goes on
 
     def add(self, stretch: Stretch, tie: NDArray[np.generic] | None) -> None:
@@ -259,7 +260,7 @@ class PositionSlices(Transactional):
         batch = self._take(pending.times < reach if self._tied else pending.times <= reach)
         found = settled.read(batch, reach, final=final, listers=settled.listers.values())
         shown = self._batch(np.flatnonzero(pending.times <= watermark))
-        tail = settled.copy(store=shown is not None or settled.splits)
+        tail = settled.copy(store=shown is not None or bool(settled.splitting))
         listers = [lister for lister in tail.listers.values() if not lister.only_settled]
         changing = tail.read(shown, watermark, final=final, listers=listers)
         pending.settle()

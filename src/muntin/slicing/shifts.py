@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
-from muntin.slicing.fields import CompiledField, FieldPartials, ObjectField, States, Values
+from muntin.slicing.fields import FieldPartials, States, Values
 from muntin.slicing.store import AggregateStore, Panes
+from muntin.slicing.workload import Removal
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -41,8 +42,11 @@ class Moves:
 class Shift:
     """The slices that records leave or enter, and what they hold afterwards."""
 
-    def __init__(self, store: AggregateStore, settled: AggregateStore, moves: Moves) -> None:
-        self._store, self._settled, self._moves = store, settled, moves
+    def __init__(
+        self, store: AggregateStore, settled: AggregateStore, moves: Moves, removal: Mapping[int, Removal]
+    ) -> None:
+        self._store, self._settled, self._moves, self._removal = store, settled, moves, removal
+        self.removed: set[tuple[int, str]] = set()  # how records have left slices, by field
         entering = moves.before != moves.now
         self._entering = moves.groups(entering, moves.now)
         self._leaving = moves.groups(entering & (moves.before > NEVER), moves.before)
@@ -82,21 +86,19 @@ class Shift:
     def _shifted(self, number: int, partials: FieldPartials) -> States:
         """Return the partials of the slices that records enter, as they are now."""
         anew = self._at < 0
-        values = self._moves.values[number]
-        objects = isinstance(partials, ObjectField)
-        if partials.removal == "recompute" or anew.all() or (objects and values.valid is not None):
-            return self._computed(number, partials, np.ones(len(anew), bool))
-        assert isinstance(partials, (CompiledField, ObjectField))
+        values, removal = self._moves.values[number], self._removal[number]
         at, bounds = self._leaving
+        if len(at):
+            self.removed.add((number, removal))
+        if removal == "recompute" or anew.all():
+            return self._computed(number, partials, np.ones(len(anew), bool))
         states = self._store.states(number)[self._at]  # those of new slices are not looked at
         if len(at):
             left, gone = self._left_from(), partials.of_segments(values.take(at), bounds)
-            if isinstance(partials, ObjectField):
+            if removal == "invert":
                 anew[left] |= np.diff(bounds) == self._store.column("rows")[self._at[left]]  # nothing stays
                 stays = ~anew[left]
                 states[left[stays]] = partials.without(states[left[stays]], gone[stays])
-            elif partials.removal == "invert":
-                states[left] = partials.without(states[left], gone)
             else:
                 anew[left[partials.selected(states[left], gone)]] = True
         at, bounds = self._entering

@@ -31,7 +31,7 @@ class SketchField(ObjectField):
     """Sketches, or a few values each. None is ever changed: many windows and stores hold the same one."""
 
     def __init__(self, sketch: Sketch) -> None:
-        super().__init__(sketch.algebra(), None)
+        super().__init__(sketch.algebra(), None, None, nulls=True)
         self._sketch = sketch
 
     def of_segments(self, values: Values, bounds: Places) -> States:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER, EdgeGrid
-from muntin.slicing.fields import CompiledField, FieldPartials, Values, converted
+from muntin.slicing.fields import CompiledField, FieldPartials, Values
 from muntin.slicing.listers import Lister
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.positions import PositionSlices
@@ -24,7 +24,15 @@ from muntin.slicing.slicer import StreamSlicer, Stretch
 from muntin.slicing.store import BEHIND, AggregateStore, Panes
 from muntin.slicing.transaction import Transactional
 from muntin.slicing.views import View
-from muntin.slicing.workload import Decisions, characteristics, decide, together
+from muntin.slicing.workload import (
+    Abilities,
+    Decisions,
+    Removal,
+    Stream,
+    characteristics,
+    decide,
+    together,
+)
 
 Places = NDArray[np.int64]
 Ties = NDArray[np.generic] | None
@@ -44,6 +52,7 @@ class SliceManager(Transactional):
         *,
         in_order: bool,
         tied: bool,
+        corrects: bool,
         eager: bool,
     ) -> None:
         self.plan = plan
@@ -52,6 +61,7 @@ class SliceManager(Transactional):
         self.fields = dict(fields)
         self.in_order = in_order  # equal times included: no record ever comes before another
         self.tied = tied
+        self._corrects = corrects  # windows in view may change
         self.grid: AggregateStore | None = None
         self.sessions: dict[Origin, AggregateStore] = {}
         self.counts: dict[Origin, CountSlices] = {}
@@ -115,17 +125,35 @@ class SliceManager(Transactional):
             store.folds.keep_trees(compiled)
 
     def _decide(self) -> dict[int, Decisions]:
-        """Follow the decision trees for each query; many have the same kind of window and aggregates."""
+        """Follow the decision trees for each query; many have the same kind of window and fields."""
+        looking_back = {p.origin for p in self.plan.of_family("position") if p.query.window.each_record}
         known: dict[Any, Decisions] = {}
         decisions = {}
         for planned in self.plan.queries:
-            window, aggregates = planned.query.window, tuple(planned.query.aggregates.values())
-            made = known.get((type(window), aggregates))
+            window, fields = planned.query.window, tuple(sorted(planned.fields()))
+            stream = Stream(self.in_order, self._corrects, planned.origin in looking_back)
+            made = known.get((type(window), fields, stream))
             if made is None:
-                each = (characteristics(window, a, in_order=self.in_order) for a in aggregates)
-                made = known[type(window), aggregates] = together(map(decide, each))
+                each = (decide(characteristics(window, self.abilities(n), stream)) for n in fields)
+                made = known[type(window), fields, stream] = together(each)
             decisions[planned.number] = made
         return decisions
+
+    def abilities(self, number: int) -> Abilities:
+        """Return what can be done with the partials of a field, in the form that they are kept in."""
+        partials = self.fields[number]
+        return Abilities(self.plan.fields[number].commutative, partials.removes_exactly, partials.selective)
+
+    def removals(self) -> dict[int, Removal]:
+        """Return how a record leaves a slice of count windows, by field: Figure 6 for each."""
+        counts = self.plan.of_family("count")
+        if not counts:
+            return {}
+        stream = Stream(self.in_order, self._corrects)
+        return {
+            number: decide(characteristics(counts[0].query.window, self.abilities(number), stream)).removal
+            for number in Plan.fields_of(counts)
+        }
 
     def _by_origin(self, family: str) -> dict[Origin, list[PlannedQuery]]:
         found: dict[Origin, list[PlannedQuery]] = {}
@@ -150,6 +178,7 @@ class SliceManager(Transactional):
         else:
             slices.store.set_fields(self._partials(queries))
             slices.pending.set_fields(self._partials(queries))
+        slices.removal = self.removals()
         edges = [(*p, NEVER) for planned in queries for p in planned.window.progressions()]
         slices.cut_at(edges, max(planned.window.length for planned in queries))
         return slices
@@ -161,7 +190,10 @@ class SliceManager(Transactional):
             slices = PositionSlices(fields, in_order=self.in_order, tied=self.tied)
         known = slices.settled.listers
         listers = {p.number: known.get(p.number) or self._make_lister(p) for p in queries}
-        slices.adapt(fields, listers, {p.number: View(p.query.window.identity()) for p in queries})
+        splitting = {p.number for p in queries if self.decisions[p.number].splits == "by recomputing"}
+        each_record = any(self.decisions[p.number].cut_at == "each record" for p in queries)
+        views = {p.number: View(p.query.window.identity()) for p in queries}
+        slices.adapt(fields, listers, views, splitting=splitting, each_record=each_record)
         return slices
 
     def _adapt_log(self) -> None:
@@ -271,8 +303,9 @@ class SliceManager(Transactional):
         least: int = min(p.window for p in self.plan.of_family("session") if p.origin == origin)
         return least
 
-    def convert(self, number: int, old: CompiledField, new: FieldPartials) -> None:
+    def convert(self, number: int, new: FieldPartials) -> None:
         """Hold a field's partials in another form from now on, in all stores."""
+        old = self.fields[number]
         self.save()
         self.parts_changed()
         self.fields = {**self.fields, number: new}
@@ -282,7 +315,10 @@ class SliceManager(Transactional):
             slices.forget_shown()
         for store in stores:
             if number in store.fields:
-                store.convert(number, new, converted(old, new, store.states(number)))
+                store.convert(number, new, old.converted(store.states(number), new))
+        self.decisions = self._decide()  # a form that knows nulls, or objects, can do less
+        for slices in self.counts.values():
+            slices.removal = self.removals()
 
     # ---- transactions ----
 

@@ -271,7 +271,7 @@ def load_engine(
     kinds, fields = {}, {}
     for number, plan in engine.plan.fields.items():
         kinds[number] = None if forms[number] == "object" else kinds_of(plan, engine.types)
-        nullable = forms[number] == "nullable"
+        nullable = forms[number] != "plain"  # objects do not say whether there was a null
         fields[number] = make_field(plan.field, plan.own, kinds[number], nullable=nullable)
     engine.slices.adapt(fields)
     engine.windows.adapt()

@@ -19,20 +19,50 @@ Measure = Literal["time", "count"]
 # From the cheapest to the dearest: `together` takes the last that any query asks for.
 Splits = Literal["never", "in gaps", "by recomputing"]
 Removal = Literal["never", "invert", "if extreme", "recompute"]
-CutAt = Literal["starts", "starts and ends"]
+CutAt = Literal["gaps", "starts", "starts and ends", "each record"]
 
 _FIELDS = ("keep_records", "splits", "removal", "cut_at")
 _SPLITS: tuple[Splits, ...] = ("never", "in gaps", "by recomputing")
 _REMOVAL: tuple[Removal, ...] = ("never", "invert", "if extreme", "recompute")
-_CUT_AT: tuple[CutAt, ...] = ("starts", "starts and ends")
+_CUT_AT: tuple[CutAt, ...] = ("gaps", "starts", "starts and ends", "each record")
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What can be done with the partials of a field.
+
+    `invertible`: the newest record of a slice can be taken out of its partial, exactly. `selective`: the
+    partial is always that of one record, as for max.
+    """
+
+    commutative: bool
+    invertible: bool
+    selective: bool
+
+    @classmethod
+    def of(cls, aggregate: Aggregate) -> Abilities:
+        """Return what an aggregate declares; the form that its partials are kept in may allow less."""
+        # Not aggregate.invertible, which is about the oldest record: here it is the newest that leaves.
+        inverse = aggregate.algebra(inverting=True).invert is not None
+        return cls(aggregate.commutative, inverse, aggregate.selective)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What the trees ask about the stream, and about the windows beside which one is decided."""
+
+    in_order: bool
+    corrects: bool = True  # windows in view may change: there is a lateness, or equal times have an order
+    each_record: bool = False  # slices hold one record each, for the sake of some window
 
 
 @dataclass(frozen=True)
 class Characteristics:
-    """What the trees ask about one aggregate over one window.
+    """What the trees ask about one field over one window.
 
-    `context` is seen along the window's own measure. `invertible`: the newest record of a slice can be
-    taken out of its state. `selective`: the state is always that of one record, as for max.
+    `context` is seen along the window's own measure. The last two are not in the paper, where each record
+    joins a slice as it arrives: `settles` says that it waits until nothing can come before it, `each_record`
+    that it then has a slice of its own.
     """
 
     in_order: bool
@@ -42,6 +72,8 @@ class Characteristics:
     commutative: bool
     invertible: bool
     selective: bool
+    settles: bool = False
+    each_record: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,28 +111,31 @@ def decide(c: Characteristics) -> Decisions:
     return Decisions(keep_records, splits, removal, cut_at, reasons)
 
 
-def characteristics(window: Window, aggregate: Aggregate, *, in_order: bool) -> Characteristics:
-    """Return what the trees need to know of a window and an aggregate.
+def characteristics(window: Window, abilities: Abilities, stream: Stream) -> Characteristics:
+    """Return what the trees need to know of a window and a field.
 
     Windows by count are a grid of positions, known in advance: in their own measure they are context
     free, though not in time. Records that arrive out of order move from slice to slice; no edge moves.
+    Windows that look at records read them once they are settled; so do count windows that no record corrects.
 
     >>> import muntin as mt
     >>> from muntin.windows import count_sliding
-    >>> c = characteristics(count_sliding(100, every=10), mt.max("v"), in_order=False)
-    >>> c.context, c.measure, c.selective
-    ('context free', 'count', True)
+    >>> late = Stream(in_order=False)
+    >>> c = characteristics(count_sliding(100, every=10), Abilities.of(mt.max("v")), late)
+    >>> c.context, c.measure, c.selective, c.settles
+    ('context free', 'count', True, False)
     """
-    by_count = window.family == "count"
+    by_count, by_position = window.family == "count", window.family == "position"
     return Characteristics(
-        in_order=in_order,
+        in_order=stream.in_order,
         context="context free" if by_count else window.context,
         session=window.family == "session",
         measure="count" if by_count else "time",
-        commutative=aggregate.commutative,
-        # Not aggregate.invertible, which is about the oldest record: here it is the newest that leaves.
-        invertible=aggregate.algebra(inverting=True).invert is not None,
-        selective=aggregate.selective,
+        commutative=abilities.commutative,
+        invertible=abilities.invertible,
+        selective=abilities.selective,
+        settles=by_position or (by_count and not stream.corrects),
+        each_record=by_position and stream.each_record,
     )
 
 
@@ -109,8 +144,8 @@ def together(decisions: Iterable[Decisions]) -> Decisions:
 
     >>> import muntin as mt
     >>> from muntin.windows import session, tumbling
-    >>> windows = tumbling("1m"), session("30s")
-    >>> d = together(decide(characteristics(w, mt.sum("v"), in_order=False)) for w in windows)
+    >>> windows, total = (tumbling("1m"), session("30s")), Abilities.of(mt.sum("v"))
+    >>> d = together(decide(characteristics(w, total, Stream(in_order=False))) for w in windows)
     >>> d.keep_records, d.splits, d.removal, d.cut_at
     (False, 'in gaps', 'never', 'starts and ends')
     """
@@ -144,7 +179,8 @@ def merges_ahead(query: Query, *, late: bool) -> bool:
     >>> merges_ahead(tumbling("1m").agg(v=mt.last("v")), late=False)
     False
     """
-    each = [characteristics(query.window, a, in_order=False) for a in query.aggregates.values()]
+    stream = Stream(in_order=False)
+    each = [characteristics(query.window, Abilities.of(a), stream) for a in query.aggregates.values()]
     if any(decide(c).keep_records for c in each):
         return False
     return not late or (all(c.context == "context free" for c in each) and not query.emit_empty)
@@ -152,6 +188,8 @@ def merges_ahead(query: Query, *, late: bool) -> bool:
 
 def _keep_records(c: Characteristics) -> tuple[bool, str]:
     """Figure 4."""
+    if c.in_order and c.each_record:
+        return False, "Records arrive in order, and each has a slice of its own."
     if c.in_order:
         if c.context == "forward context aware":
             return True, "Later records set edges in slices that are already filled."
@@ -171,12 +209,16 @@ def _splits(c: Characteristics) -> tuple[Splits, str]:
     """Figure 5."""
     if c.context == "context free":
         return "never", "The edges of the windows are known in advance."
+    if c.each_record:
+        return "never", "Each record has a slice of its own."
     if c.context == "forward context aware":
         return "by recomputing", "Later records set edges in slices that are already filled."
     if c.in_order:
         return "never", "Records arrive in order, and every edge is known before the records after it."
     if c.session:
         return "in gaps", "A record out of order can begin a session, but only where there are no records."
+    if c.settles:
+        return "never", "Records join slices once nothing can come before them."
     return "by recomputing", "A record out of order can set an edge in a slice that is already filled."
 
 
@@ -186,6 +228,8 @@ def _removal(c: Characteristics) -> tuple[Removal, str]:
         return "never", "Windows by time never move a record to another slice."
     if c.in_order:
         return "never", "Records arrive in order, so each keeps its position."
+    if c.settles:
+        return "never", "Records join slices once nothing can come before them, and keep their position."
     if c.invertible:
         return "invert", "Records out of order push others to the next slice; the aggregate has an inverse."
     if c.selective:
@@ -195,11 +239,17 @@ def _removal(c: Characteristics) -> tuple[Removal, str]:
 
 def _cut_at(c: Characteristics) -> tuple[CutAt, str]:
     """Section 5.3, step 1."""
+    if c.session:
+        return "gaps", "A slice is a run of records no gap apart."
+    if c.each_record:
+        return "each record", "Windows look back from records, so that each has a slice of its own."
+    if c.measure == "count" or c.context != "context free":
+        return "starts and ends", "Windows begin and end at positions within a batch."
     if c.in_order:
-        return "starts", "A window that ends sees all slices so far, and nothing joins them later."
+        return "starts", "Once the end of a window has passed, nothing joins the slices before it."
     return "starts and ends", "Records out of order may still join the last slice of an ended window."
 
 
 _NOTHING = Decisions(
-    False, "never", "never", "starts", tuple((field, "There are no queries.") for field in _FIELDS)
+    False, "never", "never", "gaps", tuple((field, "There are no queries.") for field in _FIELDS)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from muntin.operator import WindowOperator
-from muntin.slicing.workload import characteristics, decide, together
+from muntin.slicing.workload import Abilities, Stream, characteristics, decide, together
 from muntin.techniques.base import Counts, Technique
 from muntin.techniques.partials import Partials
 from muntin.techniques.sliced import StoreName, checked
@@ -31,7 +31,7 @@ class Slicing(Technique):
         if any(isinstance(query.window, Marked) for query in workload.queries):
             raise UnsupportedWorkload("the operator finds windows itself; marks are for Cutty and the like.")
         decisions = together(
-            decide(characteristics(query.window, aggregate, in_order=workload.in_order))
+            decide(characteristics(query.window, Abilities.of(aggregate), Stream(workload.in_order)))
             for query in workload.queries
             for aggregate in query.aggregates.values()
         )

@@ -25,6 +25,7 @@ class Window:
     context: ClassVar[Context]
     kind: ClassVar[str]  # what users call it
     measured: ClassVar[bool] = False  # whether its bounds are those of another measure
+    each_record: ClassVar[bool] = False  # whether it looks back from records, so that each must be a slice
 
     def identity(self) -> tuple[str, ...]:
         """Return the columns, beside query and key, that tell a window apart in every revision."""

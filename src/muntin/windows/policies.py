@@ -123,6 +123,7 @@ class PolicyWindow(PositionWindow):
     evict: Policy | Own
     columns: tuple[str, ...]
     kind = "policy_window"
+    each_record = True
     context = "forward context aware"
 
     def _each(self) -> tuple[Policy | Own, Policy | Own]:

@@ -28,6 +28,7 @@ class Rolling(PositionWindow):
     length: Duration | None
     rows: int | None
     kind = "rolling"
+    each_record = True
 
     def resolved(self, clock: Clock) -> LookBack:
         """Return the rule in ticks."""
@@ -53,6 +54,7 @@ class LastSpan(PositionWindow):
     length: Duration
     every: int
     kind = "last_span"
+    each_record = True
     context = "forward context aware"
 
     def resolved(self, clock: Clock) -> LookBack:
