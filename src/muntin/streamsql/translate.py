@@ -36,10 +36,18 @@ class Statement:
 
     query: Query
     source: str  # the table after FROM
-    time: str | None  # the time column, where it is named
-    keys: tuple[str, ...]  # the columns of GROUP BY or PARTITION BY that are none of the window's
     columns: tuple[str, ...]  # of SELECT, in its order, under the names that rows have them
     explain: bool
+
+    @property
+    def time(self) -> str | None:
+        """The time column, where it is named."""
+        return self.query.time
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of GROUP BY or PARTITION BY that are none of the window's."""
+        return self.query.key or ()
 
 
 class Translation:
@@ -70,8 +78,6 @@ class Translation:
         return Statement(
             self._query(where, having),
             clauses.table.text,
-            self.windowed.time,
-            self.keys,
             columns,
             clauses.explain,
         )
@@ -81,7 +87,7 @@ class Translation:
         at = min(emit.values(), default=self.clauses.at)
         options: dict[str, Any] = {flag: True for flag in ("emit_empty", "emit_partial") if flag in emit}
         options |= {"emit": "on_change"} if "on_change" in emit else {}
-        options |= {"where": where, "having": having}
+        options |= {"where": where, "having": having, "time": self.windowed.time, "key": self.keys}
         named = None if name is None else name.text
         return self.source.call(at, Query, self.windowed.window, self.aggregates, named, **options)
 
@@ -367,8 +373,9 @@ def _translated(text: str) -> list[tuple[Clauses, Statement]]:
 def sql(text: str) -> list[Query]:
     """Translate SQL to queries, one for each statement, to be run together: they share slices.
 
-    The queries are those that the functions of muntin make. All statements read one table by one time column
-    and one key, since one operator has one of each.
+    The queries are those that the functions of muntin make; they also know the time column and the key that
+    they are written for, so that nobody has to name these again. All statements read one table by one time
+    column and one key, since one operator has one of each.
 
     >>> import muntin as mt
     >>> mt.sql("SELECT MAX(speed) AS peak FROM HOP(cars, ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTES)")
