@@ -70,7 +70,7 @@ def _call(node: ast.Call, name: str, text: str) -> Any:
             raise MistakeError(f"{name} has no {option!r}; {close_to(option, known)}")
     try:
         return made(*arguments, **options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ImportError) as error:
         raise MistakeError(f"{text!r}: {one_line(error).replace(f'{name}()', name)}") from error
 
 

@@ -340,6 +340,8 @@ def _statements(table: Table) -> list[_Asked]:
     except SqlError as error:
         line = table.lines.first_of_text((*table.where, "sql")) + error.line - 1
         raise MistakeError(f"{table.file}, line {line}: {error.reason}") from error
+    except ImportError as error:
+        table.fail(one_line(error), "sql")
     if name is not None and len(found) != 1:
         table.fail(f"name is for one statement, but there are {len(found)}.", "name")
     queries = [statement.query for statement in found]

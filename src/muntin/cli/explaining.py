@@ -47,6 +47,8 @@ def _of_sql(text: str) -> Explanation:
         raise MistakeError(
             f"the statement, line {error.line}, column {error.column}: {error.reason}"
         ) from error
+    except ImportError as error:
+        raise MistakeError(one_line(error)) from error
     queries = [statement.query for statement in found]
     time = None if any(query.time for query in queries) else "ts"  # whichever: there is no stream
     try:
