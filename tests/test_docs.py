@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 import muntin
 import muntin.spark
@@ -46,14 +47,44 @@ def test_every_public_name_is_on_a_page_of_the_api():
             assert re.search(rf"^::: muntin\.[\w.]*\b{name}$", pages, re.M), f"{name} is on no page"
 
 
+def titles(entries):
+    """Return what the entries of a navigation are called, and those below them; some have no title."""
+    for entry in entries:
+        for title, below in entry.items() if isinstance(entry, dict) else ():
+            yield title
+            yield from titles(below) if isinstance(below, list) else ()
+
+
+def test_titles_in_the_navigation_are_texts():
+    """YAML reads `on` and `off` as booleans."""
+    site = yaml.safe_load((docs_code.ROOT / "mkdocs.yml").read_text())
+    assert [title for title in titles(site["nav"]) if not isinstance(title, str)] == []
+    assert "on" in titles(site["nav"])
+
+
+def anchors(page):
+    """Return what the headings of a page are linked by."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_of_pages_outside_the_site_lead_somewhere(name):
+    """What mkdocs does not see."""
+    for path, _, anchor in re.findall(
+        r"\]\((?!https?:)([^)#]*)(#([^)]*))?\)", (docs_code.ROOT / name).read_text()
+    ):
+        assert (docs_code.ROOT / path).is_file(), f"{name}: {path}"
+        assert not anchor or anchor in anchors(docs_code.ROOT / path), f"{name}: {path}#{anchor}"
+
+
 def test_the_site_builds_without_a_warning(tmp_path):
     command = [
         sys.executable,
         "-m",
         "mkdocs",
         "build",
-        "--strict",
-        "--quiet",
+        "--strict",  # which sees no warning under --quiet
         "--site-dir",
         str(tmp_path / "site"),
     ]

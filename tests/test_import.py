@@ -1,5 +1,6 @@
-"""What importing costs: nothing heavy is loaded before it is used."""
+"""What importing costs: nothing heavy is loaded before it is used, and all of it is shown."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -18,6 +19,26 @@ def run(code, **environment):
 def test_import_loads_neither_numba_nor_spark_nor_pandas():
     loaded = run("import sys, muntin; print({'numba', 'pyspark', 'pandas', 'pyarrow'} & set(sys.modules))")
     assert loaded == "set()"
+
+
+def test_completion_shows_what_is_not_loaded_yet():
+    code = """
+import sys, muntin as mt
+names = dir(mt)
+print(set(mt.__all__) - set(names), {'numba', 'pyspark', 'pandas', 'pyarrow', 'sqlglot'} & set(sys.modules))
+print([name for name in names if not hasattr(mt, name)], names == sorted(set(names)))
+"""
+    assert run(code).splitlines() == ["set() set()", "[] True"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["muntin", "muntin.generate", "muntin.spark", "muntin.streamsql", "muntin.swag", "muntin.techniques"],
+)
+def test_all_that_a_module_has_is_shown(name):
+    module = importlib.import_module(name)
+    assert set(module.__all__) <= set(dir(module))
+    assert all(hasattr(module, shown) for shown in module.__all__)
 
 
 def test_an_operator_without_expressions_loads_no_parser():

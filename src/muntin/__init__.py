@@ -93,6 +93,11 @@ def __getattr__(name: str) -> object:
     return getattr(importlib.import_module(_LAZY[name]), name)
 
 
+def __dir__() -> list[str]:
+    """Return all names, those too that are not loaded yet: this is what completion shows."""
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "PROCESSING_TIME",
     "Aggregate",

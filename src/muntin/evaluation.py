@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from numpy.typing import NDArray
 from sqlglot import errors, exp
 
 from muntin import sql_functions as sql
+from muntin import sql_grammar
 from muntin.slicing import arrow
 
 Value = pa.Array | pa.Scalar
@@ -22,6 +22,8 @@ Columns = Mapping[str, pa.Array]
 Step = Callable[[Columns], Any]  # the columns of some records to their values
 Maker = Callable[[Any, Callable[[Any], Step]], Step]
 
+ROUNDED = 38  # digits at most, as many as a decimal has
+_QUOTED = 200  # characters, the most that messages repeat
 FUNCTIONS = "COALESCE, ABS, ROUND, FLOOR, CEIL, SQRT, LN, EXP, UPPER, LOWER, LENGTH and CAST"
 
 
@@ -52,20 +54,34 @@ def parsed(text: str) -> Parsed:
     except errors.ParseError as error:
         raise ValueError(_misread(text, error)) from None
     except errors.TokenError:
-        raise ValueError(f"the expression {text!r} has a quote that is not closed.") from None
-    except RecursionError:
-        raise ValueError(f"the expression {text[:40]!r}... is nested too deeply, or too long.") from None
+        raise ValueError(f"the expression {_quoted(text)} has a quote that is not closed.") from None
+    except (sql_grammar.TooLargeError, RecursionError) as error:
+        why = sql_grammar.NO_STACK if isinstance(error, RecursionError) else error
+        raise ValueError(f"the expression {_quoted(text)} is too large: {why}.") from None
 
 
 def _parsed(text: str) -> Parsed:
-    node = sqlglot.parse_one(text).unnest()
+    node = _read(text)
     try:
+        misfit = sql_grammar.refused(node)
+        if misfit is not None:
+            raise _UnsupportedError(*misfit)
         step = _make(node)
     except _UnsupportedError as refused:
-        raise ValueError(f"{refused} ({_place(text, refused.node)} of the expression {text!r}).") from None
+        where = f"{_place(text, refused.node)} of the expression {_quoted(text)}"
+        raise ValueError(f"{refused} ({where}).") from None
     names = [column.name for column in node.find_all(exp.Column, bfs=False)]
     alone = node.name if isinstance(node, exp.Column) else None
     return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, _is_careful(node), step)
+
+
+def _read(text: str) -> exp.Expr:
+    """Return what a text is parsed to."""
+    dialect = sql_grammar.ExpressionSql()
+    found = dialect.parser().parse(sql_grammar.tokenize(text, dialect), text)
+    if len(found) != 1 or found[0] is None:
+        raise errors.ParseError("not one expression")
+    return found[0].unnest()
 
 
 def _is_careful(node: Any) -> bool:
@@ -79,10 +95,16 @@ def _is_constant(part: Any) -> bool:
 
 def _misread(text: str, error: errors.ParseError) -> str:
     if not error.errors:
-        return f"an expression is a text such as 'price * volume', not {text!r}."
+        return f"an expression is a text such as 'price * volume', not {_quoted(text)}."
     first = error.errors[0]
     near = f" near {first['highlight']!r}" if first.get("highlight") else ""
-    return f"line {first['line']}, column {first['col']} of the expression {text!r}{near} is no valid SQL."
+    where = f"line {first['line']}, column {first['col']} of the expression {_quoted(text)}"
+    return f"{where}{near} is no valid SQL."
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes, of a long one its beginning."""
+    return repr(text) if len(text) <= _QUOTED else f"{text[:40]!r}..."
 
 
 def _place(text: str, node: Any) -> str:
@@ -115,13 +137,15 @@ def _as_column(values: Any) -> Any:
 def _failed(text: str, error: Exception, columns: Columns) -> Exception:
     if isinstance(error, pa.ArrowNotImplementedError):
         kinds = ", ".join(f"{name} ({column.type})" for name, column in columns.items())
-        return TypeError(f"the expression {text!r} cannot be computed of {kinds or 'its constants'}.")
+        return TypeError(f"the expression {_quoted(text)} cannot be computed of {kinds or 'its constants'}.")
     if "overflow" in str(error):
         return OverflowError(
-            f"the expression {text!r} left the 64-bit range; cast its columns to DOUBLE for floats."
+            f"the expression {_quoted(text)} left the 64-bit range; cast its columns to DOUBLE for floats."
         )
     kind = ValueError if type(error) is pa.ArrowInvalid else TypeError
-    return kind(f"the expression {text!r} cannot be computed: {str(error).splitlines()[0].rstrip('.')}.")
+    return kind(
+        f"the expression {_quoted(text)} cannot be computed: {str(error).splitlines()[0].rstrip('.')}."
+    )
 
 
 # ---- the parts of an expression ----
@@ -168,10 +192,18 @@ def _literal(node: Any, make: Any) -> Step:
     del make
     if node.is_string:
         return _constant(pa.scalar(node.this, pa.string()))
-    whole = node.this.isdigit()
-    if whole and int(node.this) >= 2**63:
-        raise _UnsupportedError(node, f"{node.this} does not fit 64 bits")
-    return _constant(pa.scalar(int(node.this), pa.int64()) if whole else pa.scalar(float(node.this)))
+    if not node.this.isdigit():
+        return _constant(pa.scalar(float(node.this)))
+    whole = _whole(node.this, 2**63 - 1)
+    if whole is None:
+        raise _UnsupportedError(node, f"{_quoted(node.this)[1:-1]} does not fit 64 bits")
+    return _constant(pa.scalar(whole, pa.int64()))
+
+
+def _whole(digits: str, most: int) -> int | None:
+    """Return the number that digits stand for; None if it is larger than that."""
+    plain = digits.lstrip("0") or "0"
+    return int(plain) if len(plain) <= len(str(most)) and int(plain) <= most else None
 
 
 def _negative(node: Any, make: Any) -> Step:
@@ -189,7 +221,7 @@ def _interval(node: Any, make: Any) -> Step:
         micros = float(amount.name) * size if isinstance(amount, exp.Literal) and size else None
     except ValueError:
         micros = None
-    if micros is None:
+    if micros is None or not abs(micros) < 2**63:
         raise _UnsupportedError(node, f"{node.sql()} is no interval such as INTERVAL '5' MINUTE")
     return _constant(pa.scalar(round(micros), pa.duration("us")))
 
@@ -335,7 +367,10 @@ def _round(node: Any, make: Any) -> Step:
         inner = digits.this if isinstance(digits, exp.Neg) else digits
         if not isinstance(inner, exp.Literal) or not inner.name.isdigit():
             raise _UnsupportedError(node, "ROUND takes a whole number of digits")
-        places = int(inner.name) * (-1 if isinstance(digits, exp.Neg) else 1)
+        whole = _whole(inner.name, ROUNDED)
+        if whole is None:
+            raise _UnsupportedError(node, f"ROUND takes at most {ROUNDED} digits, before or behind the point")
+        places = -whole if isinstance(digits, exp.Neg) else whole
     return lambda columns: sql.rounded(value(columns), places)
 
 
@@ -348,11 +383,29 @@ def _one(function: Callable[[Any], Any]) -> tuple[Maker, tuple[str, ...]]:
 
 
 def _two(function: Callable[[Any, Any], Any]) -> tuple[Maker, tuple[str, ...]]:
+    """Return what computes an operator, or a row of one and the same from left to right."""
+
     def maker(node: Any, make: Any) -> Step:
-        left, right = make(node.this), make(node.expression)
-        return lambda columns: function(left(columns), right(columns))
+        first, *others = [make(term) for term in _terms(node)]
+
+        def step(columns: Columns) -> Any:
+            value = first(columns)
+            for other in others:
+                value = function(value, other(columns))
+            return value
+
+        return step
 
     return maker, ("this", "expression", "typed", "safe")
+
+
+def _terms(node: Any) -> list[Any]:
+    """Return what one operator joins in a row: of `a + b + c` the columns a, b and c."""
+    found = []
+    while type(node.this) is type(node):
+        found.append(node.expression)
+        node = node.this
+    return [node.this, node.expression, *reversed(found)]
 
 
 def _compared(name: str) -> tuple[Maker, tuple[str, ...]]:

@@ -73,7 +73,8 @@ def expr(text: str) -> str:
 
     Columns, numbers, texts, TRUE, FALSE, NULL, timestamps and intervals; `+ - * / %`, comparisons, AND, OR,
     NOT, IS NULL, IN, BETWEEN, LIKE, CASE, CAST; COALESCE, ABS, ROUND, FLOOR, CEIL, SQRT, LN, EXP, UPPER,
-    LOWER and LENGTH. What is just a column gives its name.
+    LOWER and LENGTH. Operators bind as in DuckDB: IS binds less than comparisons. What is just a column gives
+    its name.
 
     >>> import muntin as mt
     >>> mt.tumbling("1m").agg(turnover=mt.sum(mt.expr("price * volume")))

@@ -19,6 +19,7 @@ from muntin.algebra.aggregate import Absent
 from muntin.algebra.holistic import Concat
 from muntin.expressions import Expression, marked, unmarked
 from muntin.lanes import Lane
+from muntin.settings import time_and_key
 from muntin.slicing import arrow, envelope, having, intake, output, snapshot
 from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
@@ -69,21 +70,28 @@ class WindowOperator(Exclusive):
     [{'window_start': 0, 'total': 3.0}]
     >>> op.finish().select(["window_start", "total"]).to_pylist()
     [{'window_start': 10, 'total': 4.0}]
+
+    `time` and `key` may be left out where queries of `mt.sql` name them:
+
+    >>> queries = mt.sql("SELECT car, SUM(v) AS total FROM TUMBLE(cars, ts, 10) GROUP BY car, window_start")
+    >>> op = mt.WindowOperator(queries)
+    >>> op.process({"ts": [1, 2, 12], "car": ["a", "b", "a"], "v": [1, 2, 4]}).column("total").to_pylist()
+    [1, 2]
     """
 
     def __init__(
         self,
         queries: Query | Iterable[Query],
         *,
-        time: str | Absent,
+        time: str | Absent | None = None,
         key: str | Sequence[str] | None = None,
         watermark: Any = "in_order",
         lateness: Any = 0,
         tie: str | None = None,
         store: Store = "auto",
     ) -> None:
-        self._time = time
-        self._key = [key] if isinstance(key, str) else list(key or ())
+        listed = _as_queries(queries)
+        self._time, self._key = time_and_key(listed, time, key)
         self._tie = tie
         self._policy = watermark if watermark in ("in_order", "manual") else "delay"
         self._delay = Duration.of(watermark, "watermark", least=0) if self._policy == "delay" else None
@@ -100,7 +108,7 @@ class WindowOperator(Exclusive):
         self._taken: set[str] = set()  # names of queries
         self._named = 0
         self._names: list[str] | None = None  # the columns that batches must have
-        self._name(_as_queries(queries))
+        self._name(listed)
         self._check_columns()
         self._schema = intake.Schema()
         self._pending_watermark: Any = None
@@ -206,6 +214,7 @@ class WindowOperator(Exclusive):
         self._running()
         if not isinstance(query, Query):
             raise TypeError(f"a query is what a window's agg() gives, not {query!r}.")
+        time_and_key([query], self._time, self._key)
         (name,) = self._name([query])
         self._check_columns()
         if self._engine is not None:
@@ -630,12 +639,14 @@ def aggregate(
     table: Any,
     queries: Query | Iterable[Query],
     *,
-    time: str,
+    time: str | None = None,
     key: str | Sequence[str] | None = None,
     tie: str | None = None,
     store: Store = "auto",
 ) -> pa.Table:
     """Compute windows over a finite table in any row order: nothing is late, each window comes out once.
+
+    `time` and `key` may be left out where queries of `mt.sql` name them.
 
     >>> import muntin as mt
     >>> table = {"ts": [12, 4, 1], "v": [4.0, 2.0, 1.0]}

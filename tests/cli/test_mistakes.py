@@ -102,7 +102,8 @@ def test_a_statement_must_agree_with_the_stream(folder, monkeypatch):
     statement = "sql = \"SELECT COUNT(*) AS n FROM TUMBLE(ticks, ts, '1 minute') GROUP BY window_start\"\n"
     (folder / "bad.toml").write_text(TICKS[:begin] + statement + TICKS[TICKS.index("[[query]]", begin) :])
     with pytest.raises(
-        MistakeError, match="line 14: the statement groups by nothing, but the key of the stream is symbol"
+        MistakeError,
+        match="line 14: query 'recent' groups by no column, but the key of the stream is 'symbol'",
     ):
         load(Path("bad.toml"))
 
@@ -113,7 +114,8 @@ def test_statements_must_agree_with_each_other(folder, monkeypatch):
     text = f'[source]\nformat = "csv"\npath = "ticks.csv"\n[[query]]\nsql = "{select} window_start"\n'
     (folder / "bad.toml").write_text(f'{text}[[query]]\nsql = "{select} symbol, window_start"\n')
     with pytest.raises(
-        MistakeError, match="line 7: the statement groups by symbol, but the key of the stream is nothing"
+        MistakeError,
+        match=r"line 7: the query .* groups by 'symbol', but the key of another query is no column",
     ):
         load(Path("bad.toml"))
 

@@ -131,6 +131,18 @@ def test_batch_of_plain_times(spark: SparkSession, zone: None, tmp_path: Path) -
     assert [(row.window_start, row.window_end, row.n) for row in out.collect()] == [(100, 200, 7)]
 
 
+def test_time_and_key_of_a_statement(spark: SparkSession, zone: None) -> None:
+    table = records_table(500, pa.timestamp("us", "UTC"))
+    queries = mt.sql("SELECT site, SUM(v) AS s FROM TUMBLE(e, at, '1 second') GROUP BY site, window_start")
+    df = spark.createDataFrame(table)
+    want = mt.aggregate(table, mt.tumbling("1s").agg(s=mt.sum("v")), time="at", key="site")
+    same_rows(window_aggregate(df, queries), want)
+    with pytest.raises(ValueError, match="groups by 'site', but the key of the stream is 'unit'"):
+        window_aggregate(df, queries, key="unit")
+    with pytest.raises(ValueError, match="takes its time from 'at', but the time of the stream is 'place'"):
+        window_aggregate(df, queries, time="place")
+
+
 def test_nothing_in_nothing_out(spark: SparkSession) -> None:
     df = spark.createDataFrame(records_table(5, pa.timestamp("us", "UTC"))).where("false")
     out = window_aggregate(df, MERGED, time="at", key="site")

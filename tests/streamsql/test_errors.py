@@ -34,8 +34,3 @@ def test_only_texts_are_read() -> None:
 def test_statements_may_differ_where_the_queries_of_one_operator_may_not() -> None:
     text = "SELECT COUNT(*) FROM t [ROWS 2]; SELECT k, COUNT(*) FROM u [ROWS 2] GROUP BY k"
     assert [statement.source for statement in statements(text)] == ["t", "u"]
-
-
-def test_nesting_that_is_too_deep_is_told() -> None:
-    with pytest.raises(SqlError, match=r"nested too deeply to be read\.$"):
-        mt.sql(f"SELECT SUM({'(' * 3000}v{')' * 3000}) FROM t [ROWS 2]")

@@ -23,11 +23,10 @@ def test_a_statement_says_what_it_reads_and_what_it_gives() -> None:
     assert statement == Statement(
         mt.sliding("10m", every="1m").agg(avg=mt.mean("v"), where="v > 0 AND v < 9"),
         source="db.events",
-        time="ts",
-        keys=("unit", "site"),
         columns=("window_end", "site", "avg", "window_start", "unit"),
         explain=True,
     )
+    assert (statement.time, statement.keys) == ("ts", ("unit", "site"))
 
 
 def test_without_keys_and_without_a_time_column() -> None:

@@ -39,8 +39,20 @@ class Recording(StrEnum):
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from muntin import __version__
+
+        print(f"muntin {__version__}")
+        raise typer.Exit
+
+
 @app.callback(epilog="Exit codes: 0 done, 2 something to put right, 130 interrupted, 1 a bug.")
-def muntin() -> None:
+def muntin(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
     """Windows over streams: on Spark, or without it.
 
     \b
@@ -50,6 +62,7 @@ def muntin() -> None:
                       FROM TUMBLE(ticks, ts, '1 minute')
                       GROUP BY symbol, window_start"
     """
+    del version  # said by then
 
 
 @app.command()
@@ -164,6 +177,7 @@ def doctor(as_lines: Json = False) -> int:
     """Check Python, packages, Java, Spark, the cache of kernels, memory.
 
     Says what to do about what it finds; exit code 2 if something is amiss.
+    Extras that are not installed are named, but nothing is amiss with them.
 
     \b
     Example:

@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from muntin.cli.mistakes import FAILED, OK, MistakeError, close_to
+from muntin.cli.mistakes import FAILED, OK, MistakeError, close_to, need
 
 _CHECKOUT = Path(__file__).parents[3]
 
 
 def bench(figures: list[str], *, listed: bool) -> int:
     """Run benchmarks, all of them into docs/benchmarks.md; return the exit code."""
-    package = _package()
+    root = _root()
+    need("a benchmark", "bench,sketches", ("polars", "river", "matplotlib", "datasketches"))
+    sys.path.insert(0, str(root))
+    package = importlib.import_module("benchmarks.__main__")
     modules: dict[str, ModuleType] = {m.__name__.rpartition(".")[2]: m for m in package.MODULES}
     if listed:
         for name, module in modules.items():
@@ -33,17 +36,11 @@ def bench(figures: list[str], *, listed: bool) -> int:
     return OK if held else FAILED
 
 
-def _package() -> ModuleType:
-    """Return the module that runs all benchmarks: of the checkout that muntin is in, or of this folder."""
+def _root() -> Path:
+    """Return where benchmarks are: in the checkout that muntin is in, or in this folder."""
     for root in (_CHECKOUT, Path.cwd()):
         if (root / "benchmarks" / "comparisons.py").is_file():
-            sys.path.insert(0, str(root))
-            try:
-                return importlib.import_module("benchmarks.__main__")
-            except ImportError as error:
-                raise MistakeError(
-                    f"benchmarks need {error.name}: run pip install 'muntin[bench,sketches]' and try again."
-                ) from error
+            return root
     raise MistakeError(
         "benchmarks are in muntin's repository, not in the package: clone it, and run muntin bench in it."
     )

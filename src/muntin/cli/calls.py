@@ -14,6 +14,7 @@ from muntin.cli.mistakes import MistakeError, close_to, one_line
 _WINDOWS = [
     name for name in windows.__all__ if name.islower() and name not in ("user_window", "policy_window")
 ]
+CHARACTERS = 10_000  # of a window or an aggregate, at most
 _HELPERS = ("bloom_contains", "check_aggregate", "count_min_estimate", "fuse")
 _AGGREGATES = [name for name in algebra.__all__ if name.islower() and name not in _HELPERS]
 
@@ -41,10 +42,14 @@ def aggregate_of(text: str) -> Any:
 
 
 def _called(text: str, what: str, allowed: list[str]) -> Any:
+    if len(text) > CHARACTERS:
+        raise MistakeError(f"the {what} has {len(text):,} characters; at most {CHARACTERS:,} are read.")
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
         node = None
+    except (RecursionError, MemoryError) as error:  # however Python says that there are too many levels
+        raise MistakeError(f"the {what} {text[:40]!r}... nests too many operators or brackets.") from error
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         raise MistakeError(f"{text!r} is no {what}: write it as a call, as in {_EXAMPLES[what]!r}.")
     if node.func.id not in allowed:
@@ -65,7 +70,7 @@ def _call(node: ast.Call, name: str, text: str) -> Any:
             raise MistakeError(f"{name} has no {option!r}; {close_to(option, known)}")
     try:
         return made(*arguments, **options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ImportError) as error:
         raise MistakeError(f"{text!r}: {one_line(error).replace(f'{name}()', name)}") from error
 
 

@@ -16,6 +16,7 @@ from muntin.cli.mistakes import MistakeError, close_to, one_line
 from muntin.cli.toml_lines import Lines
 from muntin.cli.toml_lines import Path as Where
 from muntin.expressions import Expression
+from muntin.settings import MisfitError, time_and_key
 from muntin.windows.base import Query
 from muntin.windows.durations import Duration
 
@@ -264,12 +265,10 @@ def _replay(table: Table) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A query, and what its statement says of time and keys, if it is SQL."""
+    """A query, and the table that it stands in."""
 
     query: Query
     table: Table
-    time: str | None = None
-    keys: tuple[str, ...] | None = None
 
 
 def _queries(root: Table) -> tuple[list[_Asked], tuple[Where, ...]]:
@@ -341,13 +340,12 @@ def _statements(table: Table) -> list[_Asked]:
     except SqlError as error:
         line = table.lines.first_of_text((*table.where, "sql")) + error.line - 1
         raise MistakeError(f"{table.file}, line {line}: {error.reason}") from error
+    except ImportError as error:
+        table.fail(one_line(error), "sql")
     if name is not None and len(found) != 1:
         table.fail(f"name is for one statement, but there are {len(found)}.", "name")
-    asked = []
-    for statement in found:
-        query = statement.query if name is None else replace(statement.query, name=name)
-        asked.append(_Asked(query, table, statement.time, statement.keys))
-    return asked
+    queries = [statement.query for statement in found]
+    return [_Asked(query if name is None else replace(query, name=name), table) for query in queries]
 
 
 def _time_and_key(
@@ -357,23 +355,15 @@ def _time_and_key(
     key = None if given is None else (given,) if isinstance(given, str) else tuple(given)
     if key is not None and not all(isinstance(name, str) for name in key):
         stream.fail(f"key is a column or a list of columns, not {given!r}.", "key")
-    for one in asked:
-        if one.time is not None:
-            if time is not None and time != one.time:
-                one.table.fail(
-                    f"the statement's time is {one.time!r}, but that of the stream is {time!r}.", "sql"
-                )
-            time = one.time
-        if one.keys is not None:
-            if key is not None and set(key) != set(one.keys):
-                named, others = (", ".join(names) or "nothing" for names in (one.keys, key))
-                one.table.fail(
-                    f"the statement groups by {named}, but the key of the stream is {others}.", "sql"
-                )
-            key = key if key is not None else one.keys
-    if time is None:
+    queries = [one.query for one in asked]
+    if time is None and not any(query.time for query in queries):
         stream.fail("[stream] needs 'time', the column with the time of each record.")
-    return time, key or ()
+    try:
+        found, keys = time_and_key(queries, time, key)
+    except MisfitError as error:
+        table = next(one.table for one in asked if one.query is error.query)
+        table.fail(one_line(error), "sql")
+    return found, tuple(keys)
 
 
 # ---- sink and checkpoint ----

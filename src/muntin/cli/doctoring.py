@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -16,12 +17,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from muntin.cli.mistakes import MISTAKEN, OK, one_line
+from muntin.cli.mistakes import MISTAKEN, OK, installed, one_line
 from muntin.cli.sinks import as_json
 
 _GB = 1e9
 _HEAP = 2.0  # GB, what a local session gives Java
-_MARKS = {"ok": "[green]ok[/green]", "warning": "[yellow]warning[/yellow]", "amiss": "[red]amiss[/red]"}
+_MARKS = {
+    "ok": "[green]ok[/green]",
+    "optional": "optional",
+    "warning": "[yellow]warning[/yellow]",
+    "amiss": "[red]amiss[/red]",
+}
+_MODULES = {"protobuf": "google.protobuf"}  # where packages are called otherwise
+_INSTALL_SPARK = "pip install 'muntin[spark]' to run on Spark, which also needs Java"
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Check:
     """What was looked at, how it is, and what to do."""
 
     name: str
-    state: str  # ok, warning, amiss
+    state: str  # ok, optional (an extra that is not installed), warning, amiss
     found: str
     advice: str = ""
 
@@ -50,15 +58,18 @@ def doctor(*, as_lines: bool) -> int:
 
 def _checks() -> Iterator[Check]:
     yield _python()
-    for name in ("numpy", "pyarrow", "numba"):
+    for name in ("numpy", "pyarrow", "numba", "sqlglot"):
         yield _package(name, "pip install muntin")
-    for name in ("pyspark", "pandas", "protobuf"):
-        yield _package(name, "pip install 'muntin[spark]', or use --engine embedded")
-    yield _java()
-    yield _workers()
+    if installed("pyspark"):
+        for name in ("pyspark", "pandas", "protobuf"):
+            yield _package(name, "pip install 'muntin[spark]', or use --engine embedded")
+        yield _java()
+        yield _workers()
+        yield _memory()
+    else:
+        yield Check("Spark", "optional", "not installed", _INSTALL_SPARK)
     yield _sketches()
     yield _cache()
-    yield _memory()
     yield _disk()
 
 
@@ -68,15 +79,15 @@ def _python() -> Check:
 
 
 def _package(name: str, advice: str) -> Check:
-    try:
-        version = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+    if not installed(_MODULES.get(name, name)):
         return Check(name, "amiss", "not installed", advice)
-    if name == "pandas" and version.split(".")[0] >= "3":
+    version = importlib.metadata.version(name)
+    known = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if name == "pandas" and known >= (3,):
         return Check(
             name, "amiss", version, "pip install 'pandas<3': with 3, Spark's streams die on null keys"
         )
-    if name == "pyspark" and tuple(map(int, version.split(".")[:2])) < (4, 2):
+    if name == "pyspark" and known < (4, 2):
         return Check(name, "amiss", version, "pip install 'pyspark>=4.2'")
     return Check(name, "ok", version)
 
@@ -84,8 +95,8 @@ def _package(name: str, advice: str) -> Check:
 def _java() -> Check:
     try:
         from muntin.spark.session import JavaError, java_version
-    except ImportError:
-        return Check("Java", "warning", "not looked for", "it is needed for Spark, which is not installed")
+    except ImportError as error:
+        return Check("Java", "warning", "not looked for", f"put right {error.name} first")
     try:
         return Check("Java", "ok", str(java_version()))
     except JavaError as error:
@@ -101,11 +112,10 @@ def _workers() -> Check:
 
 
 def _sketches() -> Check:
-    try:
-        return Check("sketches", "ok", f"datasketches {importlib.metadata.version('datasketches')}")
-    except importlib.metadata.PackageNotFoundError:
+    if not installed("datasketches"):
         advice = "pip install 'muntin[sketches]' for approximate aggregates"
-        return Check("sketches", "warning", "not installed", advice)
+        return Check("sketches", "optional", "not installed", advice)
+    return Check("sketches", "ok", f"datasketches {importlib.metadata.version('datasketches')}")
 
 
 def _cache() -> Check:
@@ -150,5 +160,5 @@ def _disk() -> Check:
     free = shutil.disk_usage(tempfile.gettempdir()).free
     found = f"{free / _GB:.1f} GB free in {tempfile.gettempdir()}"
     if free < _GB:
-        return Check("disk", "warning", found, "Spark writes shuffles there: make room, or set TMPDIR")
+        return Check("disk", "warning", found, "make room, or set TMPDIR: Spark writes shuffles there")
     return Check("disk", "ok", found)

@@ -47,13 +47,11 @@ def _of_sql(text: str) -> Explanation:
         raise MistakeError(
             f"the statement, line {error.line}, column {error.column}: {error.reason}"
         ) from error
-    times = {statement.time for statement in found if statement.time is not None}
-    keys = {frozenset(statement.keys) for statement in found}
-    if len(times) > 1 or len(keys) > 1:
-        raise MistakeError("the statements are over different times or keys: explain them one by one.")
-    key = list(found[0].keys)
+    except ImportError as error:
+        raise MistakeError(one_line(error)) from error
+    queries = [statement.query for statement in found]
+    time = None if any(query.time for query in queries) else "ts"  # whichever: there is no stream
     try:
-        op = WindowOperator([s.query for s in found], time=next(iter(times), "ts"), key=key, watermark="10s")
-        return op.explain()
+        return WindowOperator(queries, time=time, watermark="10s").explain()
     except (ValueError, TypeError) as error:
         raise MistakeError(one_line(error)) from error

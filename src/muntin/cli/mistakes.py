@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import importlib.util
 from collections.abc import Iterable
 
 OK, FAILED, MISTAKEN, INTERRUPTED = 0, 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
@@ -11,6 +12,29 @@ OK, FAILED, MISTAKEN, INTERRUPTED = 0, 1, 2, 130  # exit codes; the last is what
 
 class MistakeError(Exception):
     """Something that a user can put right; its text is one sentence."""
+
+
+def installed(module: str) -> bool:
+    """Tell whether a module could be imported, without importing it.
+
+    >>> installed("json.decoder"), installed("no.such")
+    (True, False)
+    """
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a package that it is in
+        return False
+
+
+def need(what: str, extra: str, modules: Iterable[str], otherwise: str = "") -> None:
+    """Refuse work for which a package of an extra is not installed, and say how to get it."""
+    for module in modules:
+        if not installed(module):
+            advice = f"pip install 'muntin[{extra}]'{otherwise}"
+            raise MistakeError(f"{what} needs {module}, which is not installed: {advice}.")
+
+
+SPARK = ("pyspark", "pandas", "google.protobuf")  # the modules of the extra
 
 
 def close_to(name: str, known: Iterable[str]) -> str:

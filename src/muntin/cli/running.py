@@ -11,7 +11,7 @@ from typing import Any
 
 from muntin.cli.checking import check_declared, opened
 from muntin.cli.config import Pipeline, load
-from muntin.cli.mistakes import INTERRUPTED, OK, MistakeError, full_disk
+from muntin.cli.mistakes import INTERRUPTED, OK, SPARK, MistakeError, full_disk, need
 from muntin.cli.outlets import Outlet
 from muntin.cli.reports import Report
 from muntin.cli.sources import Source
@@ -21,6 +21,8 @@ from muntin.cli.terminal import errors_into, interruption
 
 def run(files: Sequence[Path], engine: str, *, fresh: bool, as_lines: bool) -> int:
     """Run pipelines; return the exit code. All are checked before the first begins."""
+    if engine != "embedded":
+        need("Spark", "spark", SPARK, ", or use --engine embedded")
     pipelines = [load(file) for file in files]
     sources = [_open(pipeline, engine) for pipeline in pipelines]
     _check_places(pipelines, sources)
@@ -86,13 +88,8 @@ def _session(engine: str) -> Iterator[Any]:
     if engine == "embedded":
         yield None
         return
-    try:
-        from muntin.spark import JavaError, local_session
-    except ImportError as error:
-        raise MistakeError(
-            f"Spark is not installed ({error.name} is missing): pip install 'muntin[spark]', or use "
-            "--engine embedded."
-        ) from error
+    from muntin.spark import JavaError, local_session
+
     with tempfile.TemporaryFile() as log:
         try:
             with errors_into(log):

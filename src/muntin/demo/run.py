@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.live import Live
 
+from muntin.cli.mistakes import FAILED, INTERRUPTED, MISTAKEN, SPARK, MistakeError, need
 from muntin.cli.terminal import errors_into, interruption
 from muntin.demo.page import write_first_picture, write_page
 from muntin.demo.streams import STREAMS, Stream
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from muntin.spark import ParquetTable, Progress
     from muntin.spark.progress import BatchMetrics
 
-INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
-FAILED, NO_JAVA = 1, 2
 PLAYED_IN = 24  # seconds of real time in which the recording is replayed
 BATCH = 6  # seconds of real time for one micro-batch at most, also after the first, in which workers compile
 DELAY = "2s"  # by which records come late at most, and the watermark of the queries
@@ -60,12 +60,17 @@ class Running:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo; return 0, 130 if Ctrl-C ended it, 1 if a query failed, 2 without a Java for Spark."""
+    """Run the demo; return 0, 130 if Ctrl-C ended it, 1 if a query failed, 2 without Spark or Java."""
     parser = argparse.ArgumentParser(prog="python -m muntin.demo", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120, help="length of the recordings (120)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory of the results (out)")
     options = parser.parse_args(argv)
     console = Console()
+    try:
+        need("the demo", "spark", SPARK)
+    except MistakeError as error:
+        print(f"muntin: {error}", file=sys.stderr)
+        return MISTAKEN
     options.out.mkdir(parents=True, exist_ok=True)
     try:
         return _demo(console, options.seconds, options.out)
@@ -88,7 +93,7 @@ def _demo(console: Console, seconds: float, out: Path) -> int:
             spark = local_session("muntin demo")
     except JavaError as error:
         console.print(f"[red]{error}[/red]")
-        return NO_JAVA
+        return MISTAKEN
     with spark:
         code = run(console, spark, STREAMS, seconds, out)
     console.print(f"{time.monotonic() - began:.0f} s in all. What Spark said is in {out / 'demo.log'}.")

@@ -30,7 +30,7 @@ def window_aggregate(
     df: DataFrame,
     queries: Query | Sequence[Query],
     *,
-    time: str,
+    time: str | None = None,
     key: str | Sequence[str] | None = None,
     watermark: Any = None,
     lateness: Any = 0,
@@ -53,7 +53,8 @@ def window_aggregate(
 
     Keys are spread over so many `buckets`, each with one engine for all its keys: by default four per core,
     in a stream four per shuffle partition and at most 64. A checkpoint holds to their number. `tie` names a
-    column that settles the order of equal times.
+    column that settles the order of equal times. `time` and `key` may be left out where queries of `mt.sql`
+    name them.
 
     >>> import muntin as mt
     >>> records = [("a", 1, 1.0), ("a", 4, 2.0), ("b", 3, 4.0)]

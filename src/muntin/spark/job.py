@@ -151,7 +151,7 @@ def make_job(
     queries: Query | Sequence[Query],
     type_of: Callable[[str], pa.DataType],
     *,
-    time: str,
+    time: str | None,
     key: str | Sequence[str] | None,
     tie: str | None,
     lateness: Any,
@@ -159,7 +159,7 @@ def make_job(
 ) -> Job:
     """Check the arguments as the embedded engine does; return the job."""
     operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
-    read = _types(operator, type_of)
+    time, read = str(operator._time), _types(operator, type_of)
     intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
     lateness_ticks = operator._lateness.ticks(intake.clock_of(read[time]), "lateness")
     keys = tuple(operator._keys.names)

@@ -6,7 +6,6 @@ under the names that were written, since many of ours are not those of any other
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, TypeVar
@@ -15,9 +14,9 @@ from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parser import SENTINEL_NONE
-from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from muntin import sql_grammar
 from muntin.streamsql.errors import SqlError, nearest
 
 T = TypeVar("T")
@@ -147,17 +146,17 @@ class StreamSql(Dialect):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(SqlglotParser):
-        """Statements as we have them, of expressions as sqlglot reads them."""
+    class Parser(sql_grammar.Parser):
+        """Statements as we have them, of expressions as all SQL here has them."""
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {"CAST": lambda self: self._cast()}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            "CASE": SqlglotParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+            "CASE": sql_grammar.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
         FUNC_TOKENS: ClassVar[set[TokenType]] = {
-            *SqlglotParser.FUNC_TOKENS,
+            *sql_grammar.Parser.FUNC_TOKENS,
             TokenType.KEEP,
             TokenType.SESSION,
             TokenType.WHEN,
@@ -280,6 +279,8 @@ class StreamSql(Dialect):
                 self._fail(f"{what} is missing{self._instead()}.", at)
             if node.find(exp.Select):
                 self._fail(f"subqueries are not supported: {_AFTER_FROM}.", at)
+            if (misfit := sql_grammar.refused(node)) is not None:
+                self._fail(f"{misfit[1]}.", at)
             return Part(node, at)
 
         # ---- statements ----
@@ -465,35 +466,23 @@ def _plain(token: Token) -> bool:
     return token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)
 
 
-# What the tokenizer steps over in one go; where none fits, a quote or a comment is left open.
-_STRETCH = re.compile(
-    r"""'(?:[^']|'')*' | "[^"]*" | `[^`]*` | --[^\n]* | /\*.*?\*/ | {\#.*?\#} | (?!/\*|{\#)[^'"`]""",
-    re.DOTALL | re.VERBOSE,
-)
-
-
 def parse(text: str) -> list[Clauses]:
     """Cut a text into statements and these into clauses."""
     dialect = StreamSql()
     try:
         parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE)
-        parsed = parser.parse(dialect.tokenize(text), text)
+        parsed = parser.parse(sql_grammar.tokenize(text, dialect), text)
+    except sql_grammar.TooLargeError as error:
+        raise SqlError(text, error.at, f"the text is too large: {error}.") from error
     except TokenError as error:
-        raise SqlError(text, _left_open(text), "what begins here is never closed.") from error
+        raise SqlError(text, sql_grammar.left_open(text), "what begins here is never closed.") from error
     except ParseError as error:
         unread = error if isinstance(error, Unread) else error.__cause__  # sqlglot may have tried further
         assert isinstance(unread, Unread)
         raise SqlError(text, unread.at, unread.sentence) from error
     except RecursionError as error:
-        raise SqlError(text, 0, "the statement is nested too deeply to be read.") from error
+        raise SqlError(text, 0, f"the text is too large: {sql_grammar.NO_STACK}.") from error
     found = [node.args["clauses"] for node in parsed if node is not None]
     if not found:
         raise SqlError(text, 0, f"there is no statement: {_STATEMENTS}.")
     return found
-
-
-def _left_open(text: str) -> int:
-    at = 0
-    while match := _STRETCH.match(text, at):
-        at = match.end()
-    return min(at, len(text))

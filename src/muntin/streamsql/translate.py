@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from muntin.algebra import Aggregate
+from muntin.sql_grammar import NO_STACK
 from muntin.streamsql.aggregates import aggregate_of, core_of, is_aggregate
 from muntin.streamsql.dialect import Brackets, Call, Clauses, Part, StreamSql, parse
 from muntin.streamsql.errors import SqlError
@@ -35,10 +36,18 @@ class Statement:
 
     query: Query
     source: str  # the table after FROM
-    time: str | None  # the time column, where it is named
-    keys: tuple[str, ...]  # the columns of GROUP BY or PARTITION BY that are none of the window's
     columns: tuple[str, ...]  # of SELECT, in its order, under the names that rows have them
     explain: bool
+
+    @property
+    def time(self) -> str | None:
+        """The time column, where it is named."""
+        return self.query.time
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of GROUP BY or PARTITION BY that are none of the window's."""
+        return self.query.key or ()
 
 
 class Translation:
@@ -48,6 +57,7 @@ class Translation:
         assert clauses.table is not None
         self.clauses = clauses
         self.source = Source(text, clauses.table.text, clauses.alias.text if clauses.alias else None)
+        self.over = any(part.node.find(exp.Window) for part in clauses.items)
         self.windowed = self._window()
         self.keys = self._keys()
         self.aggregates: dict[str, Aggregate] = {}
@@ -68,8 +78,6 @@ class Translation:
         return Statement(
             self._query(where, having),
             clauses.table.text,
-            self.windowed.time,
-            self.keys,
             columns,
             clauses.explain,
         )
@@ -79,7 +87,7 @@ class Translation:
         at = min(emit.values(), default=self.clauses.at)
         options: dict[str, Any] = {flag: True for flag in ("emit_empty", "emit_partial") if flag in emit}
         options |= {"emit": "on_change"} if "on_change" in emit else {}
-        options |= {"where": where, "having": having}
+        options |= {"where": where, "having": having, "time": self.windowed.time, "key": self.keys}
         named = None if name is None else name.text
         return self.source.call(at, Query, self.windowed.window, self.aggregates, named, **options)
 
@@ -119,9 +127,6 @@ class Translation:
             for over in part.node.find_all(exp.Window):
                 yield part.at, over_window(self.source, over, part.at)
 
-    def _is_over(self) -> bool:
-        return any(part.node.find(exp.Window) for part in self.clauses.items)
-
     # ---- keys ----
 
     def _keys(self) -> tuple[str, ...]:
@@ -129,7 +134,7 @@ class Translation:
         group, partition = self.clauses.group, self.windowed.keys
         if group is None:
             return partition or ()
-        if self._is_over():
+        if self.over:
             raise self.fail(group[0].at, "OVER has its own PARTITION BY: leave GROUP BY out.")
         keys, windows = [], 0
         for part in group:
@@ -205,7 +210,7 @@ class Translation:
         if name in self.keys:
             return (name,)
         self._refuse_window_time(name, at)
-        if self._is_over() and name == self.windowed.time:
+        if self.over and name == self.windowed.time:
             raise self.fail(at, f"rows have {name} as window_end: write window_end.")
         raise self.fail(
             at, f"{name} is no key: add it to GROUP BY, or take an aggregate such as LAST_VALUE({name})."
@@ -239,7 +244,7 @@ class Translation:
     def _aggregate(self, item: Part) -> str:
         name = item.name.text if item.name else default_name(item.node)
         at = item.name.at if item.name else item.at
-        if self._is_over() and not isinstance(item.node, exp.Window):
+        if self.over and not isinstance(item.node, exp.Window):
             raise self.fail(item.at, "some aggregates have OVER and some have not: write it after each.")
         if name in _FIXED or name in self.keys:
             raise self.fail(at, f"rows have another column {name}: give the aggregate another name with AS.")
@@ -357,7 +362,7 @@ def _translated(text: str) -> list[tuple[Clauses, Statement]]:
         try:
             statement = Translation(text, clauses).statement()
         except RecursionError as error:
-            raise SqlError(text, clauses.at, "the statement is nested too deeply to be read.") from error
+            raise SqlError(text, clauses.at, f"the statement is too large: {NO_STACK}.") from error
         name = clauses.name
         if name is not None and any(other.query.name == name.text for _, other in found):
             raise SqlError(text, name.at, f"two queries are called {name.text}: rename one.")
@@ -368,8 +373,9 @@ def _translated(text: str) -> list[tuple[Clauses, Statement]]:
 def sql(text: str) -> list[Query]:
     """Translate SQL to queries, one for each statement, to be run together: they share slices.
 
-    The queries are those that the functions of muntin make. All statements read one table by one time column
-    and one key, since one operator has one of each.
+    The queries are those that the functions of muntin make; they also know the time column and the key that
+    they are written for, so that nobody has to name these again. All statements read one table by one time
+    column and one key, since one operator has one of each.
 
     >>> import muntin as mt
     >>> mt.sql("SELECT MAX(speed) AS peak FROM HOP(cars, ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTES)")

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.expressions import Expression
+from muntin.settings import time_and_key
 from muntin.slicing import intake
 from muntin.windows.base import Query, Window
 from muntin.windows.durations import Clock
@@ -96,6 +97,7 @@ class Workload:
 
     def __init__(self, queries: Query | Iterable[Query], stream: Stream) -> None:
         listed = [queries] if isinstance(queries, Query) else list(queries)
+        time_and_key(listed, stream.time, None)
         self.queries = listed
         self.names = [query.name or f"q{place}" for place, query in enumerate(listed)]
         self.stream = stream
@@ -110,6 +112,8 @@ class Workload:
                 raise UnsupportedWorkload("techniques emit each window that has records, once.")
             if query.conditions():
                 raise UnsupportedWorkload("techniques know neither where nor having.")
+            if query.key:
+                raise UnsupportedWorkload(f"techniques know no keys, but the query is by {query.key[0]!r}.")
         self.windows = self._find()
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from muntin.algebra.aggregate import Aggregate
@@ -109,7 +109,11 @@ def field_names(columns: Any, *, with_time: bool = False) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Query:
-    """A window, the aggregates over it by the name of their column, and how its rows come out."""
+    """A window, the aggregates over it by the name of their column, and how its rows come out.
+
+    `time` and `key` are the columns that a query of `mt.sql` is written for: `WindowOperator`, `mt.aggregate`
+    and the others take them from there, and refuse to be given different ones.
+    """
 
     window: Window
     aggregates: Mapping[str, Aggregate]
@@ -119,6 +123,9 @@ class Query:
     emit: Emit = "all"
     where: str | None = None  # None: all records count
     having: str | None = None  # None: all windows are reported
+    # What a statement in SQL says of the stream; None: the query is for any. Windows and values are the same.
+    time: str | None = field(default=None, compare=False)
+    key: tuple[str, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.aggregates:
