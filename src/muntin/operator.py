@@ -27,6 +27,7 @@ from muntin.slicing.keys import KeyTable
 from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
+from muntin.slicing.times import Time, as_time, goes_back, shown, ticks_of
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
 from muntin.windows.durations import Duration
@@ -100,7 +101,7 @@ class WindowOperator:
             self._name(query)
         self._check_columns()
         self._schema = intake.Schema()
-        self._pending_watermark: Any = None
+        self._pending_watermark: Time | None = None
         self._finished = False
         self._late: list[pa.Table] = []
         self._late_dropped = 0
@@ -288,7 +289,7 @@ class WindowOperator:
     def _tell_watermark(self, engine: Engine) -> None:
         """Hand the watermark over that was waiting for the first record."""
         if self._pending_watermark is not None:
-            engine.watermark = intake.ticks_of(self._pending_watermark, engine.tables.time_type)
+            engine.watermark = ticks_of(self._pending_watermark, engine.tables.time_type)
 
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
         first = not self._late_dropped
@@ -313,9 +314,9 @@ class WindowOperator:
         if self._engine is None:
             self._hold_watermark(watermark)
             return self._nothing()
-        ticks = intake.ticks_of(watermark, self._engine.tables.time_type)
+        ticks = ticks_of(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
-            raise ValueError(f"the watermark cannot go back from {self.watermark} to {watermark}.")
+            raise ValueError(_back(self.watermark, as_time(watermark, "the watermark")))
         rows = lanes.advance(self._lanes, ticks)
         for lane in self._lanes:
             lane.running().breathe(lane.keys)
@@ -323,18 +324,16 @@ class WindowOperator:
 
     def _hold_watermark(self, watermark: Any) -> None:
         """Keep a watermark until the first batch says what times are."""
-        if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
-            watermark = watermark.as_py()
-        kind = pa.int64() if isinstance(watermark, (int, np.integer)) else pa.timestamp("ns")
-        ticks = intake.ticks_of(watermark, kind)
-        held = self._pending_watermark
-        if held is not None and isinstance(held, (int, np.integer)) != (kind == pa.int64()):
+        held, time = self._pending_watermark, as_time(watermark, "the watermark")
+        if isinstance(time, int):
+            ticks_of(time, pa.int64())  # refuses what is too far from zero
+        if held is not None and isinstance(held, int) != isinstance(time, int):
             raise TypeError(
-                f"the watermark was {held!r} so far, which is of another kind than {watermark!r}."
+                f"the watermark was {shown(held)} so far, which is of another kind than {shown(time)}."
             )
-        if held is not None and ticks < intake.ticks_of(held, kind):
-            raise ValueError(f"the watermark cannot go back from {held} to {watermark}.")
-        self._pending_watermark = watermark
+        if held is not None and goes_back(time, held):
+            raise ValueError(_back(held, time))
+        self._pending_watermark = time
 
     def finish(self) -> pa.Table:
         """End the stream: return all windows that are still open. Afterwards only look, not process."""
@@ -451,7 +450,8 @@ class WindowOperator:
         if self._engine is None:
             return pa.table({})
         lane = lanes.lane_of(self._lanes, name)
-        low, high = (intake.ticks_of(bound, self._engine.tables.time_type) for bound in (start, end))
+        kind = self._engine.tables.time_type
+        low, high = ticks_of(start, kind, "start", up=True), ticks_of(end, kind, "end")
         code = None if key is None else self._code(key, lane.keys)
         return look_up(lane.running(), name, low, high, code, lane.keys)
 
@@ -494,7 +494,7 @@ class WindowOperator:
         }
         tables = {f"late {k}": table for k, table in enumerate(self._late)}
         if self._pending_watermark is not None:
-            tables["watermark"] = pa.table({"watermark": _as_array(self._pending_watermark)})
+            tables["watermark"] = pa.table({"watermark": pa.array([self._pending_watermark])})
         if self._engine is not None:
             tables |= lanes.dump(self._lanes)
             types = [(marked(name), kind) for name, kind in self._schema.types.items()]
@@ -526,8 +526,7 @@ class WindowOperator:
         operator._last_stamp = described["last_stamp"]
         operator._late = [tables[f"late {k}"] for k in range(described["late"])]
         if "watermark" in tables:
-            held = tables["watermark"]["watermark"][0]
-            operator._pending_watermark = held.as_py() if pa.types.is_integer(held.type) else held
+            operator._pending_watermark = as_time(tables["watermark"]["watermark"][0], "the watermark")
         for lane in operator._lanes:  # a query without a name was given one
             lane.queries = [(name, by_name[name]) for name, _ in lane.queries]
         operator._lanes = lanes.in_turn(operator._lanes, described)
@@ -563,10 +562,8 @@ def _as_queries(queries: Query | Iterable[Query]) -> list[Query]:
     return listed
 
 
-def _as_array(watermark: Any) -> pa.Array:
-    if isinstance(watermark, pa.Scalar):
-        return pa.array([watermark.value], pa.int64()).cast(watermark.type)
-    return pa.array([watermark])
+def _back(before: Time, after: Time) -> str:
+    return f"the watermark cannot go back from {shown(before)} to {shown(after)}."
 
 
 def aggregate(

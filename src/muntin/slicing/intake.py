@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +21,10 @@ from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.slicing.sketch_fields import check_column, sketch_answer
+from muntin.slicing.times import NANOSECONDS
 from muntin.windows.durations import LIMIT, Clock
 
 _ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax", "runs"}
-_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def check_range(low: int, high: int, name: str) -> None:
 
 def clock_of(kind: pa.DataType) -> Clock:
     """Return what one tick of a time column is."""
-    return Clock(_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None)
+    return Clock(NANOSECONDS[kind.unit] if pa.types.is_timestamp(kind) else None)
 
 
 def read_column(array: pa.Array) -> Column:
@@ -305,29 +304,3 @@ def tie_values(array: pa.Array, name: str | None) -> NDArray[np.generic]:
     if column.kind is None:
         return np.array(column.data.tolist(), object)
     return column.data
-
-
-def ticks_of(watermark: Any, kind: pa.DataType) -> int:
-    """Return a watermark in ticks of a time column."""
-    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
-        watermark = watermark.as_py()
-    if isinstance(watermark, bool):
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if isinstance(watermark, (int, np.integer)):
-        if pa.types.is_timestamp(kind):
-            raise TypeError(
-                f"the time column holds {kind}; give the watermark as a datetime or an Arrow scalar."
-            )
-        ticks = int(watermark)
-    elif isinstance(watermark, (datetime.datetime, np.datetime64, pa.Scalar)):
-        if not pa.types.is_timestamp(kind):
-            raise TypeError(f"the time column holds {kind}; give the watermark as a whole number.")
-        scalar = watermark if isinstance(watermark, pa.Scalar) else pa.scalar(watermark)
-        if not pa.types.is_timestamp(scalar.type) or not scalar.is_valid:
-            raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-        ticks = scalar.cast(pa.timestamp(kind.unit, scalar.type.tz), safe=False).value
-    else:
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if not -LIMIT < ticks < LIMIT:
-        raise ValueError(f"a watermark must lie within 2^62 of zero, not at {watermark!r}.")
-    return ticks
