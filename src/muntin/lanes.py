@@ -146,10 +146,12 @@ class Intake:
     table: pa.Table | pa.RecordBatch
     stamps: pa.Array | None  # times, if records are stamped as they come
 
-    def process(self, lanes: Sequence[Lane], held: Callable[[Engine], None]) -> tuple[list[pa.Table], Places]:
+    def process(
+        self, lanes: Sequence[Lane], held: Callable[[Engine], None], expect_order: Callable[..., None]
+    ) -> tuple[list[pa.Table], Places]:
         """Take in the batch; return rows, and the places of records that are late and count for nothing.
 
-        `held` tells a new engine the watermark so far.
+        `held` tells a new engine the watermark so far, `expect_order` warns of records that must not be late.
         """
         asked = dict.fromkeys(lane.where for lane in lanes if lane.where is not None)
         names = [*([self.time] if self.stamps is None else ()), *asked]
@@ -165,7 +167,7 @@ class Intake:
                 parts.append(self._read(lane, chosen, times, column.type, types, held))
             if any(part.waiting or part.lane.engine is None for part in parts):
                 check_answers(part.engine for part in parts)
-            rows, dropped = self._take_in(parts, times)
+            rows, dropped = self._take_in(parts, times, expect_order)
         except BaseException:
             for part in parts:
                 part.engine.put_back(part.waiting)
@@ -220,11 +222,14 @@ class Intake:
         if chosen is None:
             return self.table
         read = dict.fromkeys(source for name in names for source in sources(name))
-        found = pa.table({name: arrow.named(self.table, name) for name in read} or {"": pa.array(chosen)})
+        columns = {name: arrow.plain(arrow.named(self.table, name)) for name in read}
+        found = pa.table(columns or {"": pa.array(chosen)})
         filtered: pa.Table = found.filter(pa.array(chosen))
         return filtered
 
-    def _take_in(self, parts: Sequence[_Part], times: Places) -> tuple[list[pa.Table], Places]:
+    def _take_in(
+        self, parts: Sequence[_Part], times: Places, expect_order: Callable[..., None]
+    ) -> tuple[list[pa.Table], Places]:
         """Let all engines take in their records, or none; each is late or not by all that came before it."""
         first = parts[0].engine
         survey = first.survey(times)
@@ -232,6 +237,7 @@ class Intake:
         for part in parts:
             if len(part.times):
                 part.engine.check_span(int(part.times.min()), int(part.times.max()))
+        expect_order(first, times, survey, depth=2)
         before, largest = first.watermark, max(first.largest, survey.high)
         after = before if first.delay < 0 else max(before, survey.high - first.delay)
         marks = np.full(len(times), before)

@@ -24,7 +24,9 @@ from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
 from muntin.slicing.explain import Explanation, explain, in_lanes
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.late import first_late, rows_of, together
 from muntin.slicing.lookups import look_up
+from muntin.slicing.pace import Survey
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
 from muntin.slicing.times import Time, as_time, goes_back, shown, ticks_of
@@ -257,6 +259,7 @@ class WindowOperator:
             survey = engine.survey(times)
             intake.check_range(survey.low, survey.high, str(self._time))
             engine.check_span(survey.low, survey.high)
+            self._expect_order(engine, times, survey)
             values = engine.read_values(columns, times)
             tie = intake.tie_values(columns[self._tie], self._tie) if self._tie else None
             codes = keys.encode([columns[name] for name in keys.names])
@@ -279,7 +282,7 @@ class WindowOperator:
         """Take in a batch of which not all records are for all queries."""
         stamps = self._stamps(table.num_rows)
         batch = lanes.Intake(self._setting, self._schema, str(self._time), table, stamps)
-        rows, dropped = batch.process(self._lanes, self._tell_watermark)
+        rows, dropped = batch.process(self._lanes, self._tell_watermark, self._expect_order)
         self._pending_watermark = None
         self._records_in += table.num_rows
         if len(dropped):
@@ -291,18 +294,25 @@ class WindowOperator:
         if self._pending_watermark is not None:
             engine.watermark = ticks_of(self._pending_watermark, engine.tables.time_type)
 
-    def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
-        first = not self._late_dropped
-        self._late_dropped += len(dropped)
-        late = table.take(arrow.numbers(dropped))
-        self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
-        if self._policy == "in_order" and first:
+    def _expect_order(self, engine: Engine, times: Places, survey: Survey, depth: int = 0) -> None:
+        """Warn of the first record that breaks the promise of order, before any is taken in.
+
+        Where warnings are errors, the batch is then refused as a whole. `depth` counts the calls that lie
+        between a method of this class and this one.
+        """
+        if survey.late and self._policy == "in_order" and not self._late_dropped:
             warnings.warn(
-                f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
-                "is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a finite table.",
+                f"record {first_late(engine, times)} of the batch goes back in time and counts for nothing: "
+                "the stream is not in order. Give watermark='5s' (or 'manual'), or use mt.aggregate for a "
+                "finite table.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=4 + depth,
             )
+
+    def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
+        """Keep records that came too late for everything."""
+        self._late_dropped += len(dropped)
+        self._late.append(rows_of(table, dropped))
 
     def advance(self, watermark: Any = None) -> pa.Table:
         """Say that all records before this time have arrived; return the windows that came into view."""
@@ -372,10 +382,23 @@ class WindowOperator:
         return self._engine.watermark
 
     def take_late(self) -> pa.Table:
-        """Return the records that were dropped since the last call, as they came."""
+        """Return the records that were dropped since the last call, as they came, in one table.
+
+        Where the batches had different columns, a column is null for the records that came without it. Where
+        one came in different types, it has the type in which the operator reads it, or else the first that it
+        came in. Values that this type cannot hold without loss are in a further column, which is named after
+        their type, and null in the first.
+
+        >>> import muntin as mt
+        >>> op = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="ts", watermark=0)
+        >>> _ = op.process({"ts": [20, 1], "note": ["a", "b"]})
+        >>> _ = op.process({"ts": [30, 2], "note": [3, 4]})
+        >>> op.take_late().to_pydict()
+        {'ts': [1, 2], 'note': ['b', None], 'note (int64)': [None, 4]}
+        """
         if not self._late:
             return pa.table({})
-        late = output.together(self._late)
+        late = together(self._late, self._schema.types)
         self._late = []
         return late
 
@@ -497,8 +520,8 @@ class WindowOperator:
             tables["watermark"] = pa.table({"watermark": pa.array([self._pending_watermark])})
         if self._engine is not None:
             tables |= lanes.dump(self._lanes)
-            types = [(marked(name), kind) for name, kind in self._schema.types.items()]
-            tables["types"] = pa.schema(types).empty_table()
+            types = self._schema.types.items()
+            tables["types"] = arrow.no_rows((marked(name), kind) for name, kind in types)
         return envelope.pack(described, tables)
 
     @classmethod

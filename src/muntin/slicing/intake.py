@@ -15,7 +15,7 @@ from muntin.algebra.aggregate import TIME, Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
-from muntin.algebra.sketches import Sketch
+from muntin.algebra.sketches import ApproxTopK, Sketch
 from muntin.expressions import Expression
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
@@ -104,43 +104,19 @@ class Schema:
         wanted = self.types.get(name)
         if wanted is not None and array.type == wanted:
             return array
-        array = arrow.plain(array)
+        try:
+            array = arrow.plain(array)
+        except pa.ArrowException as error:
+            raise TypeError(f"column {name!r} holds {array.type}, which cannot be read: {error}.") from error
         if wanted is None or array.type == wanted:
             return array
-        cast = _cast(array, wanted)
+        cast = arrow.lossless(array, wanted)
         if cast is None:
             raise TypeError(
                 f"column {name!r} was {wanted} in the first batch and is {array.type} now, with values that "
                 "cannot be cast without loss."
             )
         return cast
-
-
-def _sort_of(kind: pa.DataType) -> str:
-    tests: dict[str, Any] = {
-        "number": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t),
-        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
-        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
-        "time": pa.types.is_temporal,
-    }
-    return next((name for name, test in tests.items() if test(kind)), str(kind))
-
-
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None if that would lose something."""
-    if array.null_count == len(array):
-        return pa.nulls(len(array), wanted)
-    if _sort_of(array.type) != _sort_of(wanted):
-        return None
-    try:
-        cast = array.cast(wanted)
-        back = cast.cast(array.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    if pa.types.is_floating(array.type):
-        there, again = (a.to_numpy(zero_copy_only=False) for a in (array, back))
-        return cast if np.array_equal(there, again, equal_nan=True) else None
-    return cast if back.equals(array) else None
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
@@ -244,6 +220,12 @@ def kinds_of(plan: FieldPlan, types: Mapping[str, pa.DataType]) -> tuple[str, ..
 
 def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
     """Refuse an aggregate over a column of a type that it cannot be computed of."""
+    told = type_column(aggregate)
+    if told is not None and not arrow.holds_values(types[told]):
+        raise TypeError(
+            f"{aggregate!r} gives values of column {told!r}, but Arrow makes no column of {types[told]} out "
+            "of single values."
+        )
     if isinstance(aggregate, BuiltIn) and _ORDERED.intersection(aggregate.needs):
         kind = types[aggregate.columns[0]]
         if pa.types.is_nested(kind):
@@ -265,6 +247,17 @@ def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
             raise TypeError(f"{aggregate!r} needs numbers, but column {name!r} holds {kind}.")
 
 
+def type_column(aggregate: Aggregate) -> str | None:
+    """Return the column whose type the answers of an aggregate take after; None: they have their own."""
+    if isinstance(aggregate, ApproxTopK | M4):
+        return aggregate.columns[0]
+    if isinstance(aggregate, Holistic):
+        return aggregate.columns[0] if aggregate.gives in ("values", "value", "text") else None
+    if isinstance(aggregate, BuiltIn) and aggregate.selective and aggregate.columns:
+        return aggregate.columns[-1 if aggregate.result == "a" else 0]
+    return aggregate.columns[0] if isinstance(aggregate, BuiltIn) and aggregate.result == "v" else None
+
+
 def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """Return the type of an aggregate's output column; None where only its answers tell."""
     if isinstance(aggregate, Sketch):
@@ -276,10 +269,11 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
     if isinstance(aggregate, M4):
         value, time = types[aggregate.columns[0]], types[TIME]
         return pa.struct([(name, time if name.endswith("_time") else value) for name in M4_FIELDS])
-    if aggregate.selective and aggregate.columns:
-        return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
-    if aggregate.result == "v":
-        kind = types[aggregate.columns[0]]
+    told = type_column(aggregate)
+    if told is not None and aggregate.selective:
+        return types[told]
+    if told is not None:
+        kind = types[told]
         if pa.types.is_floating(kind):
             return pa.float64()
         return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.int64()

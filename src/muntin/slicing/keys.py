@@ -43,7 +43,7 @@ class KeyTable:
             codes = self._encode_integers(columns[0])
             if codes is not None:
                 return codes
-        if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
+        if len(columns) == 1 and not _is_compound(columns[0].type):
             encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
             return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
@@ -80,7 +80,7 @@ class KeyTable:
         """Number combinations: first those that occur, once each, then all records."""
         combined: Any = np.zeros(len(columns[0]), np.int64)
         for column in columns:
-            if pa.types.is_nested(column.type):
+            if _is_compound(column.type):
                 seen: dict[Any, int] = {}
                 codes = np.array([seen.setdefault(i, len(seen)) for i in _identities(column)], np.int64)
             else:
@@ -156,6 +156,11 @@ def _places(indices: pa.Array) -> Places:
     return np.asarray(arrow.data(indices), np.int64)
 
 
+def _is_compound(kind: pa.DataType) -> bool:
+    """Tell whether Arrow cannot tell values apart by itself."""
+    return bool(pa.types.is_nested(kind)) or isinstance(kind, pa.BaseExtensionType)
+
+
 def _same_zeros(column: pa.Array) -> pa.Array:
     """Make -0.0 and 0.0, and all NaN, the same to the bit."""
     if not pa.types.is_floating(column.type):
@@ -167,9 +172,9 @@ def _same_zeros(column: pa.Array) -> pa.Array:
 def _identities(column: pa.Array) -> list[Any]:
     """Return what tells values apart, as something that can be looked up."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _identities(column.dictionary_decode())
-    if pa.types.is_temporal(kind):
+    if isinstance(kind, pa.BaseExtensionType):
+        return _identities(column.storage)
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
     if column.null_count == 0 and pa.types.is_integer(column.type):
         return list(arrow.data(column).tolist())
