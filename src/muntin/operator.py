@@ -160,6 +160,10 @@ class WindowOperator:
         inputs = [name for lane in self._lanes for name in lane.inputs()]
         return list(dict.fromkeys([*time, *self._key, *tie, *inputs]))
 
+    def _reads(self) -> list[str]:
+        """Return all columns and expressions that are read, conditions among them."""
+        return [*self._input_names(), *(lane.where for lane in self._lanes if lane.where is not None)]
+
     def add(self, query: Query) -> str:
         """Add a query to the running operator; it reports windows that it sees whole. Returns its name.
 
@@ -215,10 +219,16 @@ class WindowOperator:
         table = intake.as_arrow(batch)
         if not table.num_rows:
             return self._nothing()
-        if self._filters:
-            return self._process_filtered(table)
-        rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
-        return self._process(table) if rows is None else rows
+        try:
+            if self._filters:
+                return self._process_filtered(table)
+            rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
+            return self._process(table) if rows is None else rows
+        except UnicodeDecodeError as error:
+            told = intake.invalid_text(table, self._reads())
+            if told is None:
+                raise
+            raise ValueError(told) from error
 
     def _process_single(self, table: pa.Table | pa.RecordBatch) -> pa.Table | None:
         """Take in one record like those before it; None if that is not so simple."""
@@ -475,18 +485,8 @@ class WindowOperator:
         lane = lanes.lane_of(self._lanes, name)
         kind = self._engine.tables.time_type
         low, high = ticks_of(start, kind, "start", up=True), ticks_of(end, kind, "end")
-        code = None if key is None else self._code(key, lane.keys)
+        code = None if key is None else lane.keys.code_of(key)
         return look_up(lane.running(), name, low, high, code, lane.keys)
-
-    @staticmethod
-    def _code(key: Any, keys: KeyTable) -> int:
-        values = key if isinstance(key, (tuple, list)) else (key,)
-        if len(values) != len(keys.names):
-            raise ValueError(f"a key has {len(keys.names)} value(s), not {len(values)}.")
-        types = keys.types or []
-        columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-        code = keys.find(columns)
-        return -1 if code is None else code
 
     # ---- snapshots ----
 
@@ -559,6 +559,10 @@ class WindowOperator:
             operator._schema.fix(types)
             lanes.load(operator._lanes, described, tables, operator._setting, types)
         return operator
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by way of a snapshot, beside the queries, which may hold a user's functions."""
+        return type(self).restore, (self.snapshot(), [query for _, query in self._queries])
 
     # ---- tables ----
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
 from muntin.algebra.sketches import ApproxTopK, Sketch
-from muntin.expressions import Expression
+from muntin.expressions import Expression, sources
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
@@ -45,10 +45,11 @@ def as_arrow(batch: Any) -> pa.Table | pa.RecordBatch:
             return pa.table({name: _as_array(name, column) for name, column in batch.items()})
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
             return pa.table(batch)
-        if type(batch).__module__.split(".")[0] == "pandas":
+        if type(batch).__module__.split(".")[0] == "pandas" and hasattr(batch, "columns"):
             return pa.Table.from_pandas(batch, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise TypeError(f"the batch cannot be read as Arrow columns: {error}") from error
+    except (pa.ArrowException, ValueError) as error:
+        if isinstance(batch, Mapping) or hasattr(batch, "columns"):
+            raise TypeError(f"the batch cannot be read as Arrow columns: {error}") from error
     raise TypeError(
         "a batch is a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of arrays, "
         f"not {type(batch).__name__}."
@@ -117,6 +118,24 @@ class Schema:
                 "cannot be cast without loss."
             )
         return cast
+
+
+def invalid_text(table: pa.Table | pa.RecordBatch, names: Iterable[str]) -> str | None:
+    """Return which of some columns holds a text that is none, and where; None: none does.
+
+    >>> bad = pa.array([b"a", b"\\xff"]).view(pa.string())
+    >>> invalid_text(pa.table({"s": bad}), ["s"])
+    "column 's' holds a text that is not UTF-8 in row 1: clean it, or cast the column to binary."
+    """
+    for name in dict.fromkeys(source for read in names for source in sources(read)):
+        array = arrow.plain(arrow.named(table, name))
+        for row, value in enumerate(array if "string" in str(array.type) else ()):
+            try:
+                value.as_py()
+            except UnicodeDecodeError:
+                where = f"column {name!r} holds a text that is not UTF-8 in row {row}"
+                return f"{where}: clean it, or cast the column to binary."
+    return None
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:

@@ -134,6 +134,16 @@ class KeyTable:
         identities = [_identities(column)[0] for column in columns]
         return self._codes.get(identities[0] if len(columns) == 1 else tuple(identities))
 
+    def code_of(self, key: Any) -> int:
+        """Return the number of the key that a user names; -1 if it is not known."""
+        values = key if isinstance(key, (tuple, list)) else (key,)
+        if len(values) != len(self.names):
+            raise ValueError(f"a key has {len(self.names)} value(s), not {len(values)}.")
+        kinds = self.types or [pa.null()] * len(values)
+        columns = [_one(*column) for column in zip(self.names, values, kinds, strict=True)]
+        code = None if any(column is None for column in columns) else self.find(columns)
+        return -1 if code is None else code
+
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
         columns = [column.take(arrow.numbers(live)) for column in self.columns()]
@@ -150,6 +160,23 @@ class KeyTable:
         self.types = [column.type for column in columns]
         if columns and len(columns[0]):
             self._number(columns)
+
+
+def _one(name: str, value: Any, kind: pa.DataType) -> pa.Array | None:
+    """Return a value as a column of a type; None: of a column that has been null so far, it is no value."""
+    if pa.types.is_null(kind) and value is not None:
+        return None
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    try:
+        if number or pa.types.is_temporal(kind):  # Arrow would round some of these
+            column = arrow.lossless(arrow.plain(pa.array([value])), kind)
+        else:
+            column = pa.array([value], kind)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        column = None
+    if column is None:
+        raise TypeError(f"the key column {name!r} holds {kind}, and {value!r} is no such value.")
+    return column
 
 
 def _places(indices: pa.Array) -> Places:
