@@ -161,6 +161,7 @@ class Intake:
         column = columns[self.time] if self.stamps is None else self.stamps
         times = intake.read_times(column, self.time)
         parts: list[_Part] = []
+        go_back = [lane.keys.hold() for lane in lanes]
         try:
             for lane in lanes:
                 chosen = None if lane.where is None else _true(columns[lane.where])
@@ -171,9 +172,8 @@ class Intake:
         except BaseException:
             for part in parts:
                 part.engine.put_back(part.waiting)
-            for lane in lanes:
-                if lane.engine is None:  # the first batch fixes nothing if it is refused
-                    lane.keys = KeyTable(lane.keys.names)
+            for forget in go_back:
+                forget()
             raise
         for part in parts:
             part.lane.engine = part.engine
@@ -194,7 +194,9 @@ class Intake:
         tie = self.setting.tie
         names = list(dict.fromkeys([*lane.keys.names, *([tie] if tie else []), *lane.inputs()]))
         columns, found = self.schema.columns(self._filtered(names, chosen), names)
-        types |= found
+        types |= {n: kind for n, kind in found.items() if pa.types.is_null(types.get(n, pa.null()))}
+        # Under another condition, an expression over columns without values may have had some.
+        columns |= {n: pa.nulls(len(columns[n]), types[n]) for n in names if pa.types.is_null(found[n])}
         engine = lane.engine
         if engine is None:
             engine = self.setting.engine(lane.queries, {**types}, time_type)
@@ -210,8 +212,8 @@ class Intake:
                 part.tie = intake.tie_values(columns[tie], tie) if tie else None
                 part.codes = lane.keys.encode([columns[name] for name in lane.keys.names])
                 engine.sums.expect(part.values)
-            elif lane.keys.types is None:
-                lane.keys.load([columns[name] for name in lane.keys.names])
+            else:
+                lane.keys.set_types([columns[name].type for name in lane.keys.names])
         except BaseException:
             engine.put_back(waiting)
             raise

@@ -264,6 +264,7 @@ class WindowOperator:
         if engine is None:
             engine = self._setting.engine(lane.queries, types, times_column.type)
             self._tell_watermark(engine)
+        go_back = keys.hold()
         waiting = engine.take_up(types)
         try:
             survey = engine.survey(times)
@@ -276,8 +277,7 @@ class WindowOperator:
             rows, dropped = engine.process(times, codes, keys, values, tie, survey)
         except BaseException:
             engine.put_back(waiting)
-            if lane.engine is None:  # the first batch fixes nothing if it is refused
-                lane.keys = KeyTable(self._key)
+            go_back()
             raise
         if lane.engine is None:
             lane.engine, self._pending_watermark = engine, None

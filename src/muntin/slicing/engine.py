@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
 from muntin.slicing.tables import RowTables
+from muntin.slicing.untyped import retype
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
@@ -76,7 +77,8 @@ class Engine(Holdings):
         )
         self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
         self.watch_empty(planned)
-        self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns that no batch had yet
+        self._untyped = {name for name, kind in self.types.items() if pa.types.is_null(kind)}
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
         self.sums = IntegerSums(self.plan, self.slices)
         self._unseen = 0  # records since it was last seen whether there is something to let go
@@ -122,27 +124,46 @@ class Engine(Holdings):
         self.watch_empty(planned)
 
     def take_up(self, types: dict[str, pa.DataType]) -> list[Any]:
-        """Plan queries that read columns which no batch had to have before; return what `put_back` needs."""
-        if not self.waiting:
+        """Take up types of columns that no batch had, or that were null; return what `put_back` needs.
+
+        Queries that waited for them are planned, and what is held for columns of nulls takes their types.
+        """
+        real = {n: types[n] for n in self._untyped if not pa.types.is_null(types.get(n, pa.null()))}
+        if not self.waiting and not real:
             return []
-        waiting, before = self.waiting, self.types
-        self.types, self.waiting = {**types, **self.types}, []
+        waiting, before = self.waiting, (self.types, self.tables.answer_types)
+        self.waiting = []
         try:
+            self._set_types({**types, **self.types, **real}, real)
             for name, query, origin in waiting:
                 self._take_up(name, query, origin)
         except BaseException:
-            self.put_back([waiting, before])
+            self.put_back([waiting, *before])
             raise
-        return [waiting, before]
+        return [waiting, *before]
 
     def put_back(self, taken_up: list[Any]) -> None:
-        """Let queries wait again: the batch that told their types was refused."""
+        """Be as before `take_up`: the batch that told types was refused."""
         if taken_up:
-            waiting, types = taken_up
+            waiting, types, answers = taken_up
             for name, _, _ in waiting:
                 if any(planned.name == name for planned in self.plan.queries):
                     self.remove(name)
-            self.waiting, self.types = waiting, types
+            self.waiting = waiting
+            self._set_types(types, [n for n, kind in types.items() if self.types[n] != kind])
+            self.tables.answer_types = answers
+            self.tables.forget()
+
+    def _set_types(self, types: dict[str, pa.DataType], changed: Collection[str]) -> None:
+        """Set the types of columns, of which some have been null so far, or are so again."""
+        if changed:
+            queries = [(planned.name, planned.query) for planned in self.plan.queries]
+            for _, query in queries:
+                check_inputs(query.window, types)
+            self.tables.plan_answers(queries, types)
+        self.types, self._untyped = types, {n for n, kind in types.items() if pa.types.is_null(kind)}
+        if changed:
+            retype(self, changed)
 
     def has(self, name: str) -> bool:
         """Tell whether there is such a query."""

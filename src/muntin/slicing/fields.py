@@ -539,8 +539,13 @@ class ObjectField(FieldPartials):
         return Answers([aggregate.empty if s is ABSENT else s.answer for s in done], None)
 
 
-def converted(old: CompiledField, new: FieldPartials, states: States) -> States:
-    """Return partials in a form that can say that there is no value, or as objects."""
+def converted(old: FieldPartials, new: FieldPartials, states: States) -> States:
+    """Return partials in a form that can say that there is no value, or as objects.
+
+    Fields of other forms are converted only while they hold no value: the type of their column is new.
+    """
+    if not isinstance(old, CompiledField):
+        return new.allocate(len(states))
     if isinstance(new, ObjectField):
         return old.as_objects(states)
     out = new.allocate(len(states))

@@ -52,6 +52,8 @@ class ThresholdLister(RunLister):
 def _holds(columns: Columns, name: str, op: str, bound: Any) -> Flags:
     """Return which values compare with a bound so; null and NaN do not."""
     array, column = columns[name], columns.read(name)
+    if array.null_count == len(array):
+        return np.zeros(len(array), np.uint8)
     if column.kind is None or pa.types.is_temporal(array.type):
         compare = _COMPARE[op]
         held = [v is not None and bool(compare(v, bound)) for v in columns.objects(name)]
@@ -154,7 +156,6 @@ class StateLister(RunLister):
             codes = column.data if column.kind else _wrapped(array)
         else:
             codes = self.values.encode([array])
-            return Values((frozen(codes), frozen(np.ones(count, np.uint8))), None, count, ())
         if column.valid is not None:
             codes = np.where(column.valid, codes, 0)
         return Values((frozen(codes), present), None, count, ())

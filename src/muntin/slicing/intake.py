@@ -70,10 +70,14 @@ def _as_array(name: str, column: Any) -> Any:
 
 
 class Schema:
-    """The types of the columns that an operator reads, fixed by the first batch with records."""
+    """The types of the columns that an operator reads: the first real one that a batch with records has.
+
+    A column without any value may come as type null, which says nothing yet.
+    """
 
     def __init__(self) -> None:
         self.types: dict[str, pa.DataType] = {}
+        self._unknown: set[str] = set()  # columns of type null so far
 
     def columns(
         self, table: pa.Table | pa.RecordBatch, names: Sequence[str]
@@ -88,21 +92,27 @@ class Schema:
             if isinstance(name, Expression):
                 read = {source: self._column(table, source) for source in name.columns}
                 types |= {source: array.type for source, array in read.items()}
-                found[name] = name.evaluate(read or table)
+                found[name] = self._computed(name, name.evaluate(read or table), read)
             else:
                 found[name] = self._column(table, name)
             types[name] = found[name].type
         return found, types
 
     def fix(self, types: Mapping[str, pa.DataType]) -> None:
-        """Hold later batches to these types."""
-        if not types.keys() <= self.types.keys():
+        """Hold later batches to these types, once they are real."""
+        if self._unknown or not types.keys() <= self.types.keys():
             for name, kind in types.items():
-                self.types.setdefault(name, kind)
+                if name not in self.types or name in self._unknown:
+                    self.types[name] = kind
+            self._unknown = {name for name, kind in self.types.items() if pa.types.is_null(kind)}
+
+    def _wanted(self, name: str) -> pa.DataType | None:
+        """Return the type that a column is held to; None: any."""
+        return None if name in self._unknown else self.types.get(name)
 
     def _column(self, table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
         array = arrow.named(table, name)
-        wanted = self.types.get(name)
+        wanted = self._wanted(name)
         if wanted is not None and array.type == wanted:
             return array
         try:
@@ -116,6 +126,23 @@ class Schema:
             raise TypeError(
                 f"column {name!r} was {wanted} in the first batch and is {array.type} now, with values that "
                 "cannot be cast without loss."
+            )
+        return cast
+
+    def _computed(self, name: Expression, array: pa.Array, read: Mapping[str, pa.Array]) -> pa.Array:
+        """Return the values of an expression in its type, which hangs on those of the columns it reads."""
+        unknown = [source for source, column in read.items() if pa.types.is_null(column.type)]
+        if unknown and array.null_count == len(array):
+            return pa.nulls(len(array), self._wanted(name) or pa.null())
+        wanted = self._wanted(name)
+        if wanted is None or array.type == wanted:
+            return array
+        cast = arrow.lossless(array, wanted)
+        if cast is None:
+            raise TypeError(
+                f"the expression {str(name)!r} gave {wanted} while a column that it reads had no values, and "
+                f"is {array.type} now, with values that cannot be cast without loss: give the column a type "
+                "in the first batch."
             )
         return cast
 
@@ -141,7 +168,8 @@ def invalid_text(table: pa.Table | pa.RecordBatch, names: Iterable[str]) -> str 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
     """Return times as 64-bit integers; refuse what is no time."""
     kind = array.type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+    empty = pa.types.is_null(kind) and len(array)  # then it is told where
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or empty):
         hint = " Cast it to integers or timestamps." if pa.types.is_floating(kind) else ""
         raise TypeError(f"the time column {name!r} holds {kind}, not integers or timestamps.{hint}")
     if array.null_count:
@@ -173,6 +201,8 @@ def read_column(array: pa.Array) -> Column:
     """Return a value column as numbers, or as objects if it holds anything else."""
     kind = array.type
     valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_null(kind):
+        return Column(frozen(np.zeros(len(array))), np.zeros(len(array), bool), "f8")
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _counts_ticks(kind):
         if _counts_ticks(kind):
             array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ class KeyTable:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.types: list[pa.DataType] | None = None
-        self._codes: dict[Any, int] = {}
+        self._untyped = False  # a column has been null so far
+        self._codes: dict[Any, int] = {}  # in the order of numbers
         self._chunks: list[list[pa.Array]] = [[] for _ in self.names]
 
     def __len__(self) -> int:
@@ -34,8 +35,8 @@ class KeyTable:
         """Return the number of each record's key; new keys get the next ones."""
         if not self.names:
             return np.zeros(1, np.int64)
-        if self.types is None:
-            self.types = [column.type for column in columns]
+        if self.types is None or self._untyped:
+            self.set_types([column.type for column in columns])
         if len(columns[0]) == 1:
             code = self.known(columns)
             return self._number(columns) if code is None else np.array([code], np.int64)
@@ -47,6 +48,32 @@ class KeyTable:
             encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
             return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
+
+    def set_types(self, types: Sequence[pa.DataType]) -> None:
+        """Hold keys in these types; where there were others, all keys so far are null."""
+        self._untyped = any(pa.types.is_null(kind) for kind in types)
+        for k, (old, new) in enumerate(zip(self.types or types, types, strict=True)):
+            if old != new:
+                self._chunks[k] = [pa.nulls(len(chunk), new) for chunk in self._chunks[k]]
+        self.types = list(types)
+
+    def hold(self) -> Callable[[], None]:
+        """Return what forgets all keys, and all types, that come from now on."""
+        types, count = self.types, len(self._codes)
+
+        def go_back() -> None:
+            if types is None:
+                self._codes, self._chunks = {}, [[] for _ in self.names]
+                self.types, self._untyped = None, False
+                return
+            if len(self._codes) > count:
+                self._chunks = [[column.slice(0, count)] for column in self.columns()]
+            while len(self._codes) > count:
+                self._codes.popitem()
+            if self.types != types:
+                self.set_types(types)
+
+        return go_back
 
     def known(self, columns: Sequence[pa.Array]) -> int | None:
         """Return the number of a single key that is known, if its values tell it apart as they are."""
@@ -157,7 +184,7 @@ class KeyTable:
 
     def load(self, columns: Sequence[pa.Array]) -> None:
         """Take in keys in the order of their numbers."""
-        self.types = [column.type for column in columns]
+        self.set_types([column.type for column in columns])
         if columns and len(columns[0]):
             self._number(columns)
 

@@ -76,10 +76,12 @@ class Columns(dict[str, pa.Array]):
         """Return where a predicate is true; a null is false."""
         if name not in self._flags:
             array = self[name]
-            valid, bits = array.buffers()
-            flags = _unpacked(bits, array)
-            if array.null_count:
-                flags &= _unpacked(valid, array)
+            flags = np.zeros(len(array), np.uint8)
+            if array.null_count < len(array):
+                valid, bits = array.buffers()
+                flags = _unpacked(bits, array)
+                if array.null_count:
+                    flags &= _unpacked(valid, array)
             self._flags[name] = frozen(flags)
         return self._flags[name]
 

@@ -266,7 +266,7 @@ class SliceManager:
         least: int = min(p.window for p in self.plan.of_family("session") if p.origin == origin)
         return least
 
-    def convert(self, number: int, old: CompiledField, new: FieldPartials) -> None:
+    def convert(self, number: int, old: FieldPartials, new: FieldPartials) -> None:
         """Hold a field's partials in another form from now on, in all stores."""
         self.fields[number] = new
         stores = [*self.time_stores(), *(slices.store for slices in self.counts.values())]
