@@ -6,7 +6,6 @@ import pickle
 import random
 import struct
 import time
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -704,16 +703,6 @@ def test_records_that_count_for_one_window_are_not_late():
     assert operator.metrics.late_dropped == 0
     rows = operator.finish().to_pylist()
     assert [(row["query"], row["n"]) for row in rows] == [("short", 1), ("long", 2)]
-
-
-def test_a_broken_promise_of_order_changes_nothing_where_warnings_are_errors():
-    operator = mt.WindowOperator(families("tumbling"), time="ts", key="k")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="record 1 of the batch goes back in time"):
-            operator.process({"ts": [5, 1], "k": ["a", "a"], "v": [1.0, 2.0]})
-    assert operator.metrics.records_in == operator.metrics.late_dropped == 0
-    assert operator.finish().num_rows == 0
 
 
 # ---- metrics ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -218,11 +219,14 @@ def _interval(node: Any, make: Any) -> Step:
     amount, unit = node.args.get("this"), node.args.get("unit")
     size = sql.INTERVALS.get(str(unit).upper().removesuffix("S")) if unit is not None else None
     try:
-        micros = float(amount.name) * size if isinstance(amount, exp.Literal) and size else None
-    except ValueError:
-        micros = None
-    if micros is None or not abs(micros) < 2**63:
+        exact = decimal.Decimal(amount.name) if isinstance(amount, exp.Literal) and size else None
+    except decimal.InvalidOperation:
+        exact = None
+    if exact is None or size is None or not exact.is_finite():
         raise _UnsupportedError(node, f"{node.sql()} is no interval such as INTERVAL '5' MINUTE")
+    micros = exact * size
+    if abs(micros) > 2**63 - 1:
+        raise _UnsupportedError(node, f"{node.sql()} is longer than 2^63 microseconds")
     return _constant(pa.scalar(round(micros), pa.duration("us")))
 
 

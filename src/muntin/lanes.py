@@ -201,7 +201,9 @@ class Intake:
         tie = self.setting.tie
         names = list(dict.fromkeys([*lane.keys.names, *([tie] if tie else []), *lane.inputs()]))
         columns, found = self.schema.columns(self._filtered(names, chosen), names)
-        types |= found
+        types |= {n: kind for n, kind in found.items() if pa.types.is_null(types.get(n, pa.null()))}
+        # Under another condition, an expression over columns without values may have had some.
+        columns |= {n: pa.nulls(len(columns[n]), types[n]) for n in names if pa.types.is_null(found[n])}
         engine = lane.engine
         if engine is None:
             engine = self.setting.engine(lane.queries, {**types}, time_type)
@@ -216,8 +218,8 @@ class Intake:
             part.tie = intake.tie_values(columns[tie], tie) if tie else None
             part.codes = lane.keys.encode([columns[name] for name in lane.keys.names])
             engine.sums.expect(part.values)
-        elif lane.keys.types is None:
-            lane.keys.load([columns[name] for name in lane.keys.names])
+        else:
+            lane.keys.set_types([columns[name].type for name in lane.keys.names])
         return part
 
     def _filtered(self, names: Sequence[str], chosen: NDArray[np.bool_] | None) -> pa.Table | pa.RecordBatch:
@@ -225,7 +227,8 @@ class Intake:
         if chosen is None:
             return self.table
         read = dict.fromkeys(source for name in names for source in sources(name))
-        found = pa.table({name: arrow.named(self.table, name) for name in read} or {"": pa.array(chosen)})
+        columns = {name: arrow.plain(arrow.named(self.table, name)) for name in read}
+        found = pa.table(columns or {"": pa.array(chosen)})
         filtered: pa.Table = found.filter(pa.array(chosen))
         return filtered
 

@@ -25,9 +25,11 @@ from muntin.slicing.edges import NEVER
 from muntin.slicing.engine import Engine
 from muntin.slicing.explain import Explanation, explain, in_lanes
 from muntin.slicing.keys import KeyTable
+from muntin.slicing.late import rows_of, together
 from muntin.slicing.lookups import look_up
 from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
+from muntin.slicing.times import Time, as_time, goes_back, shown, ticks_of
 from muntin.slicing.transaction import Exclusive, Steps, Transactional, run
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
@@ -111,7 +113,7 @@ class WindowOperator(Exclusive):
         self._name(listed)
         self._check_columns()
         self._schema = intake.Schema()
-        self._pending_watermark: Any = None
+        self._pending_watermark: Time | None = None
         self._finished = False
         self._late: list[pa.Table] = []
         self._late_dropped = 0
@@ -200,6 +202,10 @@ class WindowOperator(Exclusive):
         inputs = [name for lane in self._lanes for name in lane.inputs()]
         return list(dict.fromkeys([*time, *self._key, *tie, *inputs]))
 
+    def _reads(self) -> list[str]:
+        """Return all columns and expressions that are read, conditions among them."""
+        return [*self._input_names(), *(lane.where for lane in self._lanes if lane.where is not None)]
+
     def add(self, query: Query) -> str:
         """Add a query to the running operator; it reports windows that it sees whole. Returns its name.
 
@@ -256,10 +262,16 @@ class WindowOperator(Exclusive):
         table = intake.as_arrow(batch)
         if not table.num_rows:
             return self._nothing()
-        if self._filters:
-            return self._process_filtered(table)
-        rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
-        return self._process(table) if rows is None else rows
+        try:
+            if self._filters:
+                return self._process_filtered(table)
+            rows = self._process_single(table) if table.num_rows == 1 and self._engine is not None else None
+            return self._process(table) if rows is None else rows
+        except UnicodeDecodeError as error:
+            told = intake.invalid_text(table, self._reads())
+            if told is None:
+                raise
+            raise ValueError(told) from error
 
     def _process_single(self, table: pa.Table | pa.RecordBatch) -> pa.Table | None:
         """Take in one record like those before it; None if that is not so simple."""
@@ -326,13 +338,13 @@ class WindowOperator(Exclusive):
     def _tell_watermark(self, engine: Engine) -> None:
         """Hand the watermark over that was waiting for the first record."""
         if self._pending_watermark is not None:
-            engine.watermark = intake.ticks_of(self._pending_watermark, engine.tables.time_type)
+            engine.watermark = ticks_of(self._pending_watermark, engine.tables.time_type)
 
     def _drop(self, table: pa.Table | pa.RecordBatch, dropped: Places) -> None:
+        """Keep records that came too late for everything; warn of the first that broke the order."""
         first = not self._late_dropped
         self._late_dropped += len(dropped)
-        late = table.take(arrow.numbers(dropped))
-        self._late.append(pa.Table.from_batches([late]) if isinstance(late, pa.RecordBatch) else late)
+        self._late.append(rows_of(table, dropped))
         if self._policy == "in_order" and first:
             warnings.warn(
                 f"record {int(dropped[0])} of the batch goes back in time and counts for nothing: the stream "
@@ -354,9 +366,9 @@ class WindowOperator(Exclusive):
         if self._engine is None:
             self._hold_watermark(watermark)
             return self._nothing()
-        ticks = intake.ticks_of(watermark, self._engine.tables.time_type)
+        ticks = ticks_of(watermark, self._engine.tables.time_type)
         if ticks < self._engine.watermark:
-            raise ValueError(f"the watermark cannot go back from {self._watermark()} to {watermark}.")
+            raise ValueError(_back(self._watermark(), as_time(watermark, "the watermark")))
         rows = lanes.advance(self._lanes, ticks)
         for lane in self._lanes:
             lane.running().breathe(lane.keys)
@@ -364,18 +376,16 @@ class WindowOperator(Exclusive):
 
     def _hold_watermark(self, watermark: Any) -> None:
         """Keep a watermark until the first batch says what times are."""
-        if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
-            watermark = watermark.as_py()
-        kind = pa.int64() if isinstance(watermark, (int, np.integer)) else pa.timestamp("ns")
-        ticks = intake.ticks_of(watermark, kind)
-        held = self._pending_watermark
-        if held is not None and isinstance(held, (int, np.integer)) != (kind == pa.int64()):
+        held, time = self._pending_watermark, as_time(watermark, "the watermark")
+        if isinstance(time, int):
+            ticks_of(time, pa.int64())  # refuses what is too far from zero
+        if held is not None and isinstance(held, int) != isinstance(time, int):
             raise TypeError(
-                f"the watermark was {held!r} so far, which is of another kind than {watermark!r}."
+                f"the watermark was {shown(held)} so far, which is of another kind than {shown(time)}."
             )
-        if held is not None and ticks < intake.ticks_of(held, kind):
-            raise ValueError(f"the watermark cannot go back from {held} to {watermark}.")
-        self._pending_watermark = watermark
+        if held is not None and goes_back(time, held):
+            raise ValueError(_back(held, time))
+        self._pending_watermark = time
 
     def finish(self) -> pa.Table:
         """End the stream: return all windows that are still open. Afterwards only look, not process."""
@@ -420,13 +430,26 @@ class WindowOperator(Exclusive):
         return self._engine.watermark
 
     def take_late(self) -> pa.Table:
-        """Return the records that were dropped since the last call, as they came."""
+        """Return the records that were dropped since the last call, as they came, in one table.
+
+        Where the batches had different columns, a column is null for the records that came without it. Where
+        one came in different types, it has the type in which the operator reads it, or else the first that it
+        came in. Values that this type cannot hold without loss are in a further column, which is named after
+        their type, and null in the first.
+
+        >>> import muntin as mt
+        >>> op = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="ts", watermark=0)
+        >>> _ = op.process({"ts": [20, 1], "note": ["a", "b"]})
+        >>> _ = op.process({"ts": [30, 2], "note": [3, 4]})
+        >>> op.take_late().to_pydict()
+        {'ts': [1, 2], 'note': ['b', None], 'note (int64)': [None, 4]}
+        """
         return run(self, self._take_late)
 
     def _take_late(self) -> pa.Table:
         if not self._late:
             return pa.table({})
-        late = output.together(self._late)
+        late = together(self._late, self._schema.types)
         self._late = []
         return late
 
@@ -510,19 +533,10 @@ class WindowOperator(Exclusive):
         if self._engine is None:
             return pa.table({})
         lane = lanes.lane_of(self._lanes, name)
-        low, high = (intake.ticks_of(bound, self._engine.tables.time_type) for bound in (start, end))
-        code = None if key is None else self._code(key, lane.keys)
+        kind = self._engine.tables.time_type
+        low, high = ticks_of(start, kind, "start", up=True), ticks_of(end, kind, "end")
+        code = None if key is None else lane.keys.code_of(key)
         return look_up(lane.running(), name, low, high, code, lane.keys)
-
-    @staticmethod
-    def _code(key: Any, keys: KeyTable) -> int:
-        values = key if isinstance(key, (tuple, list)) else (key,)
-        if len(values) != len(keys.names):
-            raise ValueError(f"a key has {len(keys.names)} value(s), not {len(values)}.")
-        types = keys.types or []
-        columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-        code = keys.find(columns)
-        return -1 if code is None else code
 
     # ---- snapshots ----
 
@@ -556,11 +570,11 @@ class WindowOperator(Exclusive):
         }
         tables = {f"late {k}": table for k, table in enumerate(self._late)}
         if self._pending_watermark is not None:
-            tables["watermark"] = pa.table({"watermark": _as_array(self._pending_watermark)})
+            tables["watermark"] = pa.table({"watermark": pa.array([self._pending_watermark])})
         if self._engine is not None:
             tables |= lanes.dump(self._lanes)
-            types = [(marked(name), kind) for name, kind in self._schema.types.items()]
-            tables["types"] = pa.schema(types).empty_table()
+            types = self._schema.types.items()
+            tables["types"] = arrow.no_rows((marked(name), kind) for name, kind in types)
         return envelope.pack(described, tables)
 
     @classmethod
@@ -588,8 +602,7 @@ class WindowOperator(Exclusive):
         operator._last_stamp = described["last_stamp"]
         operator._late = [tables[f"late {k}"] for k in range(described["late"])]
         if "watermark" in tables:
-            held = tables["watermark"]["watermark"][0]
-            operator._pending_watermark = held.as_py() if pa.types.is_integer(held.type) else held
+            operator._pending_watermark = as_time(tables["watermark"]["watermark"][0], "the watermark")
         for lane in operator._lanes:  # a query without a name was given one
             lane.queries = [(name, by_name[name]) for name, _ in lane.queries]
         operator._lanes = lanes.in_turn(operator._lanes, described)
@@ -599,6 +612,10 @@ class WindowOperator(Exclusive):
             operator._schema.fix(types)
             lanes.load(operator._lanes, described, tables, operator._setting, types)
         return operator
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by way of a snapshot, beside the queries, which may hold a user's functions."""
+        return type(self).restore, (self.snapshot(), [query for _, query in self._queries])
 
     # ---- tables ----
 
@@ -629,10 +646,8 @@ def _as_queries(queries: Query | Iterable[Query]) -> list[Query]:
     return listed
 
 
-def _as_array(watermark: Any) -> pa.Array:
-    if isinstance(watermark, pa.Scalar):
-        return pa.array([watermark.value], pa.int64()).cast(watermark.type)
-    return pa.array([watermark])
+def _back(before: Time, after: Time) -> str:
+    return f"the watermark cannot go back from {shown(before)} to {shown(after)}."
 
 
 def aggregate(

@@ -17,7 +17,7 @@ from pyarrow import csv, json
 
 from muntin.cli.mistakes import MistakeError, one_line
 from muntin.generate import GENERATORS, Arrivals
-from muntin.generate.arrival import MICROSECONDS, TIME_TYPE
+from muntin.generate.arrival import MICROSECONDS, TIME_TYPE, cut_off
 from muntin.windows.durations import Duration
 
 _SUFFIXES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "ndjson": (".ndjson", ".jsonl", ".json")}
@@ -289,7 +289,8 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
         column = table[field.name]
         if pa.types.is_string(column.type) and pa.types.is_timestamp(field.type):
             column = _times(column, field.type)
-        columns.append(column.cast(field.type, safe=not pa.types.is_timestamp(field.type)))
+        timed = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(field.type)
+        columns.append(cut_off(column, field.type) if timed else column.cast(field.type))
     return pa.table(columns, schema=schema)
 
 

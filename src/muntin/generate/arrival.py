@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from muntin.generate.chance import uniform
@@ -14,6 +15,15 @@ from muntin.windows.durations import Clock, Duration
 
 MICROSECONDS = Clock(1_000)
 TIME_TYPE = pa.timestamp("us", "UTC")
+
+
+def cut_off(times: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return timestamps in another unit: what is finer is cut off, what the unit does not reach refused.
+
+    >>> cut_off(pa.chunked_array([pa.array([1500], pa.timestamp("ns"))]), TIME_TYPE).cast(pa.int64())[0]
+    <pyarrow.Int64Scalar: 1>
+    """
+    return times.cast(options=pc.CastOptions(target_type=kind, allow_time_truncate=True))
 
 
 class Recording(Protocol):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from muntin.generate.arrival import TIME_TYPE
+from muntin.generate.arrival import TIME_TYPE, cut_off
 
 FORMATS = (".csv", ".json", ".jsonl", ".parquet")
 
@@ -71,8 +71,11 @@ def _read(path: str, time: str, size: int, modified: int) -> tuple[pa.Table, NDA
         raise ValueError(f"{path}: the time column {time!r} is null in row {row}.")
     # What says no zone is taken as UTC, as everywhere in muntin.
     stamps = column.cast(pa.timestamp("us")) if pa.types.is_string(column.type) else column
-    stamps = stamps.cast(TIME_TYPE, safe=False)  # nanoseconds are cut off
-    table = _in_microseconds(table.set_column(table.column_names.index(time), time, stamps))
+    try:
+        stamps = cut_off(stamps, TIME_TYPE)
+        table = _in_microseconds(table.set_column(table.column_names.index(time), time, stamps))
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} holds a time that microseconds do not reach: {error}.") from error
     times = stamps.cast(pa.int64()).to_numpy()
     order = np.argsort(times, kind="stable")
     times = times[order]
@@ -81,12 +84,13 @@ def _read(path: str, time: str, size: int, modified: int) -> tuple[pa.Table, NDA
 
 def _in_microseconds(table: pa.Table) -> pa.Table:
     """Return a table with all its timestamps in microseconds: Spark has no others."""
-
-    def kind(given: pa.DataType) -> pa.DataType:
-        return pa.timestamp("us", given.tz) if pa.types.is_timestamp(given) else given
-
-    schema = pa.schema([field.with_type(kind(field.type)) for field in table.schema])
-    return table.cast(schema, safe=False)  # nanoseconds are cut off
+    columns = {
+        name: cut_off(column, pa.timestamp("us", column.type.tz))
+        if pa.types.is_timestamp(column.type)
+        else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
 
 
 def _parsed(path: str) -> pa.Table:

@@ -6,7 +6,7 @@ second; and pa.array takes three times as long as sharing the memory of a NumPy 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,13 +95,93 @@ def named(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
         have = ", ".join(repr(n) for n in table.column_names)
         how_many = "more than one" if name in table.column_names else "no"
         raise KeyError(f"the batch has {how_many} column {name!r}; it has {have}.") from error
-    if isinstance(array, pa.ChunkedArray):
-        return array.chunk(0) if array.num_chunks == 1 else _one_chunk(array)
-    return array
+    return one_piece(array)
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece.
+
+    >>> one_piece(pa.chunked_array([[1], [2, 3]])).to_pylist()
+    [1, 2, 3]
+    """
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def no_rows(types: Iterable[tuple[str, pa.DataType]]) -> pa.Table:
+    """Return a table of columns of any types, without rows.
+
+    >>> no_rows([("v", pa.int64())]).schema.types
+    [DataType(int64)]
+    """
+    columns = {name: pa.nulls(0, kind) for name, kind in types}
+    return pa.table(columns)
+
+
+def rows(array: pa.Array, at: NDArray[np.int64]) -> pa.Array:
+    """Return the values at some places, which ascend.
+
+    >>> rows(pa.array(["a", "b", "c"], pa.string_view()), np.array([0, 2])).to_pylist()
+    ['a', 'c']
+    """
+    try:
+        return array.take(numbers(at))
+    except pa.ArrowNotImplementedError:  # of views and run-end encoded values; slices there are of any type
+        begins = np.append(0, np.flatnonzero(np.diff(at) != 1) + 1)
+        stretches = zip(at[begins].tolist(), np.diff(np.append(begins, len(at))).tolist(), strict=True)
+        return pa.concat_arrays([array.slice(begin, count) for begin, count in stretches])
+
+
+# ---- types ----
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the same values in a layout that all of Arrow's functions know.
+
+    >>> plain_type(pa.list_(pa.dictionary(pa.uint32(), pa.string_view())))
+    ListType(list<item: string>)
+    """
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = plain_type(kind.storage_type)
+        return kind if stored == kind.storage_type else stored
+    if not pa.types.is_nested(kind):
+        return _PLAIN.get(kind.id, kind)
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if pa.types.is_union(kind):
+        return pa.union([_plain_field(field) for field in kind], kind.mode, kind.type_codes)
+    make: Any = _LISTS[kind.id]
+    return make(_plain_field(kind.value_field))
+
+
+_PLAIN = {pa.float16().id: pa.float32(), pa.string_view().id: pa.string(), pa.binary_view().id: pa.binary()}
+_LISTS = {make(pa.int8()).id: make for make in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)}
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def holds_values(kind: pa.DataType) -> bool:
+    """Tell whether Arrow can make a column of a type out of single values; of a union, it cannot.
+
+    >>> holds_values(pa.dense_union([pa.field("x", pa.int64())]))
+    False
+    """
+    try:
+        pa.array([], kind)
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -111,10 +191,66 @@ def plain(array: pa.Array) -> pa.Array:
     DataType(string)
     """
     kind = array.type
+    wanted = plain_type(kind)
+    if wanted == kind:
+        return array
     if pa.types.is_dictionary(kind):
-        return array.dictionary_decode()
-    if pa.types.is_string_view(kind):
-        return array.cast(pa.string())
-    if pa.types.is_binary_view(kind):
-        return array.cast(pa.binary())
-    return array.cast(pa.float32()) if pa.types.is_float16(kind) else array
+        return plain(array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(kind):
+        ends = np.asarray(array.run_ends, np.int64)
+        places = np.searchsorted(ends, np.arange(array.offset, array.offset + len(array)), side="right")
+        return plain(array.values).take(numbers(places))
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(array.storage)
+    if pa.types.is_union(kind):
+        return _plain_union(array)
+    try:
+        return array.cast(wanted)
+    except pa.ArrowNotImplementedError:  # dictionaries and runs within lists and structs
+        return pa.array(array.to_pylist(), wanted)
+
+
+def _sort_of(kind: pa.DataType) -> str:
+    tests: dict[str, Any] = {
+        "number": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t),
+        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
+        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
+        "time": pa.types.is_temporal,
+    }
+    return next((name for name, test in tests.items() if test(kind)), str(kind))
+
+
+def _plain_union(array: pa.Array) -> pa.Array:
+    kind = array.type
+    values = [plain(array.field(k)) for k in range(kind.num_fields)]
+    named = ([field.name for field in kind], kind.type_codes)
+    _, *buffers = array.buffers()[
+        :3
+    ]  # those that pyarrow gives by name leave out that the array may be a slice
+    part = slice(array.offset, array.offset + len(array))
+    codes = numbers(np.frombuffer(buffers[0], np.int8)[part])
+    if kind.mode == "sparse":
+        return pa.UnionArray.from_sparse(codes, values, *named)
+    offsets = numbers(np.frombuffer(buffers[1], np.int32)[part])
+    return pa.UnionArray.from_dense(codes, offsets, values, *named)
+
+
+def lossless(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """Return values in another type; None if that would lose something.
+
+    >>> lossless(pa.array([1.0, 2.0]), pa.int64()).to_pylist(), lossless(pa.array([1.5]), pa.int64())
+    ([1, 2], None)
+    """
+    if array.null_count == len(array):
+        return pa.nulls(len(array), wanted)
+    if _sort_of(array.type) != _sort_of(wanted):
+        return None
+    try:
+        cast = array.cast(wanted)
+        back = cast.cast(array.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if pa.types.is_floating(array.type):
+        there, again = (a.to_numpy(zero_copy_only=False) for a in (array, back))
+        return cast if np.array_equal(there, again, equal_nan=True) else None
+    return cast if back.equals(array) else None

@@ -51,7 +51,7 @@ class AwareLister(Lister):
         """Return the columns that records have."""
         objects = [np.empty(count, object) for _ in self.rule.window.columns]
         for column, name in zip(objects, self.rule.window.columns, strict=True):
-            column[:] = columns[name].to_pylist()
+            column[:] = columns.objects(name)
         return Values(tuple(objects), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:

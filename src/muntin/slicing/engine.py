@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from muntin.slicing.slicer import Stretch
 from muntin.slicing.spans import Spans
 from muntin.slicing.tables import RowTables
 from muntin.slicing.transaction import Transactional
+from muntin.slicing.untyped import retype
 from muntin.slicing.user_errors import AggregateError, located
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
@@ -80,7 +81,8 @@ class Engine(Holdings, Transactional):
         )
         self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
         self.watch_empty(planned)
-        self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns of unknown types
+        self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns that no batch had yet
+        self._untyped = {name for name, kind in self.types.items() if pa.types.is_null(kind)}
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
         self.sums = IntegerSums(self.plan, self.slices)
         self._unseen = 0  # records since it was last seen whether there is something to let go
@@ -130,14 +132,30 @@ class Engine(Holdings, Transactional):
         self.watch_empty(planned)
 
     def take_up(self, types: dict[str, pa.DataType]) -> bool:
-        """Plan queries that read columns which no batch had to have before; tell whether there were some."""
-        if not self.waiting:
+        """Take up types of columns that no batch had, or that were null; tell whether there were some.
+
+        Queries that waited for them are planned, and what is held for columns of nulls takes their types.
+        """
+        real = {n: types[n] for n in self._untyped if not pa.types.is_null(types.get(n, pa.null()))}
+        if not self.waiting and not real:
             return False
         self.save()
-        waiting, self.types, self.waiting = self.waiting, {**types, **self.types}, []
+        waiting, self.waiting = self.waiting, []
+        self._set_types({**types, **self.types, **real}, real)
         for name, query, origin in waiting:
             self._take_up(name, query, origin)
         return True
+
+    def _set_types(self, types: dict[str, pa.DataType], changed: Collection[str]) -> None:
+        """Set the types of columns, of which some have been null so far."""
+        if changed:
+            queries = [(planned.name, planned.query) for planned in self.plan.queries]
+            for _, query in queries:
+                check_inputs(query.window, types)
+            self.tables.plan_answers(queries, types)
+        self.types, self._untyped = types, {n for n, kind in types.items() if pa.types.is_null(kind)}
+        if changed:
+            retype(self, changed)
 
     def has(self, name: str) -> bool:
         """Tell whether there is such a query."""

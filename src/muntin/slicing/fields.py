@@ -88,9 +88,8 @@ class FieldPartials(Transactional, ABC):
         return self
 
     def converted(self, states: States, new: FieldPartials) -> States:
-        """Return partials in the form of the field that took this one's place."""
-        del new
-        return states
+        """Return partials in the form of the field that took this one's place: they hold no value yet."""
+        return new.allocate(len(states))
 
     def without(self, states: States, gone: States) -> States:
         """Return partials without those of records that leave, where `removes_exactly`."""
@@ -269,8 +268,8 @@ class CompiledField(FieldPartials):
         """Return partials in a form that can say that there is no value, or as objects."""
         if new.kinds is None:
             return self.as_objects(states)
-        out = new.allocate(len(states))
-        out["f0"] = True
+        out, present = new.allocate(len(states)), self.present(states)
+        out["f0"] = True if present is None else present
         for k, column in enumerate(self.scalars(states)):
             out[f"f{k + 1}"] = column
         return out
@@ -488,12 +487,16 @@ class ObjectField(FieldPartials):
         """Return this field, unless there is a null for the first time, and partials are reduced."""
         if values.valid is None or not self.removes_exactly:
             return self
-        assert self.own is not None
+        assert self.own is not None  # nothing else is reduced
         return ObjectField(self.own.algebra(None), None, self.own, nulls=True)
 
     def allocate(self, count: int) -> States:
         """Return room for so many partials."""
         return np.full(count, ABSENT, object)
+
+    def converted(self, states: States, new: FieldPartials) -> States:
+        """Return partials as they are, if they stay objects; if not, they hold no value yet."""
+        return states if new.kinds is None else new.allocate(len(states))
 
     @contextmanager
     def _calling(self, function: str) -> Iterator[None]:

@@ -38,7 +38,7 @@ class ThresholdLister(RunLister):
 
     def read(self, columns: Columns, count: int) -> Values:
         """Return where the comparison holds."""
-        held = _holds(columns[self.rule.value], columns.read(self.rule.value), self.rule.op, self.rule.bound)
+        held = _holds(columns, self.rule.value, self.rule.op, self.rule.bound)
         return Values((frozen(held),), None, count, ())
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
@@ -49,11 +49,14 @@ class ThresholdLister(RunLister):
         return count
 
 
-def _holds(array: pa.Array, column: intake.Column, op: str, bound: Any) -> Flags:
+def _holds(columns: Columns, name: str, op: str, bound: Any) -> Flags:
     """Return which values compare with a bound so; null and NaN do not."""
+    array, column = columns[name], columns.read(name)
+    if array.null_count == len(array):
+        return np.zeros(len(array), np.uint8)
     if column.kind is None or pa.types.is_temporal(array.type):
         compare = _COMPARE[op]
-        held = [v is not None and bool(compare(v, bound)) for v in array.to_pylist()]
+        held = [v is not None and bool(compare(v, bound)) for v in columns.objects(name)]
         return np.array(held, np.uint8)
     data = column.data
     if column.kind == "i8" and isinstance(bound, float):
@@ -153,7 +156,6 @@ class StateLister(RunLister):
             codes = column.data if column.kind else _wrapped(array)
         else:
             codes = self.values.encode([array])
-            return Values((frozen(codes), frozen(np.ones(count, np.uint8))), None, count, ())
         if column.valid is not None:
             codes = np.where(column.valid, codes, 0)
         return Values((frozen(codes), present), None, count, ())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +15,17 @@ from muntin.algebra.aggregate import TIME, Aggregate, RowAggregate
 from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.extremes import M4, M4_FIELDS
 from muntin.algebra.holistic import Concat, Holistic, Quantile
-from muntin.algebra.sketches import Sketch
-from muntin.expressions import Expression
+from muntin.algebra.sketches import ApproxTopK, Sketch
+from muntin.expressions import Expression, sources
 from muntin.slicing import arrow
 from muntin.slicing.fields import Values, frozen
 from muntin.slicing.plan import FieldPlan
 from muntin.slicing.sketch_fields import check_column, sketch_answer
+from muntin.slicing.times import NANOSECONDS
 from muntin.slicing.transaction import Transactional
 from muntin.windows.durations import LIMIT, Clock
 
 _ORDERED = {"min", "max", "min_n", "max_n", "argmin", "argmax", "runs"}
-_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,11 @@ def as_arrow(batch: Any) -> pa.Table | pa.RecordBatch:
             return pa.table({name: _as_array(name, column) for name, column in batch.items()})
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
             return pa.table(batch)
-        if type(batch).__module__.split(".")[0] == "pandas":
+        if type(batch).__module__.split(".")[0] == "pandas" and hasattr(batch, "columns"):
             return pa.Table.from_pandas(batch, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise TypeError(f"the batch cannot be read as Arrow columns: {error}") from error
+    except (pa.ArrowException, ValueError) as error:
+        if isinstance(batch, Mapping) or hasattr(batch, "columns"):
+            raise TypeError(f"the batch cannot be read as Arrow columns: {error}") from error
     raise TypeError(
         "a batch is a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of arrays, "
         f"not {type(batch).__name__}."
@@ -71,12 +71,16 @@ def _as_array(name: str, column: Any) -> Any:
 
 
 class Schema(Transactional):
-    """The types of the columns that an operator reads, fixed by the first batch with records."""
+    """The types of the columns that an operator reads: the first real one that a batch with records has.
+
+    A column without any value may come as type null, which says nothing yet.
+    """
 
     often = ()
 
     def __init__(self) -> None:
         self.types: dict[str, pa.DataType] = {}
+        self._unknown: set[str] = set()  # columns of type null so far
 
     def columns(
         self, table: pa.Table | pa.RecordBatch, names: Sequence[str]
@@ -91,27 +95,36 @@ class Schema(Transactional):
             if isinstance(name, Expression):
                 read = {source: self._column(table, source) for source in name.columns}
                 types |= {source: array.type for source, array in read.items()}
-                found[name] = name.evaluate(read or table)
+                found[name] = self._computed(name, name.evaluate(read or table), read)
             else:
                 found[name] = self._column(table, name)
             types[name] = found[name].type
         return found, types
 
     def fix(self, types: Mapping[str, pa.DataType]) -> None:
-        """Hold later batches to these types."""
-        if not types.keys() <= self.types.keys():
+        """Hold later batches to these types, once they are real."""
+        if self._unknown or not types.keys() <= self.types.keys():
             self.save()
-            self.types = {**types, **self.types}
+            known = {name: kind for name, kind in self.types.items() if name not in self._unknown}
+            self.types = {**self.types, **types, **known}
+            self._unknown = {name for name, kind in self.types.items() if pa.types.is_null(kind)}
+
+    def _wanted(self, name: str) -> pa.DataType | None:
+        """Return the type that a column is held to; None: any."""
+        return None if name in self._unknown else self.types.get(name)
 
     def _column(self, table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
         array = arrow.named(table, name)
-        wanted = self.types.get(name)
+        wanted = self._wanted(name)
         if wanted is not None and array.type == wanted:
             return array
-        array = arrow.plain(array)
+        try:
+            array = arrow.plain(array)
+        except pa.ArrowException as error:
+            raise TypeError(f"column {name!r} holds {array.type}, which cannot be read: {error}.") from error
         if wanted is None or array.type == wanted:
             return array
-        cast = _cast(array, wanted)
+        cast = arrow.lossless(array, wanted)
         if cast is None:
             raise TypeError(
                 f"column {name!r} was {wanted} in the first batch and is {array.type} now, with values that "
@@ -119,38 +132,47 @@ class Schema(Transactional):
             )
         return cast
 
+    def _computed(self, name: Expression, array: pa.Array, read: Mapping[str, pa.Array]) -> pa.Array:
+        """Return the values of an expression in its type, which hangs on those of the columns it reads."""
+        unknown = [source for source, column in read.items() if pa.types.is_null(column.type)]
+        if unknown and array.null_count == len(array):
+            return pa.nulls(len(array), self._wanted(name) or pa.null())
+        wanted = self._wanted(name)
+        if wanted is None or array.type == wanted:
+            return array
+        cast = arrow.lossless(array, wanted)
+        if cast is None:
+            raise TypeError(
+                f"the expression {str(name)!r} gave {wanted} while a column that it reads had no values, and "
+                f"is {array.type} now, with values that cannot be cast without loss: give the column a type "
+                "in the first batch."
+            )
+        return cast
 
-def _sort_of(kind: pa.DataType) -> str:
-    tests: dict[str, Any] = {
-        "number": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t),
-        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
-        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
-        "time": pa.types.is_temporal,
-    }
-    return next((name for name, test in tests.items() if test(kind)), str(kind))
 
+def invalid_text(table: pa.Table | pa.RecordBatch, names: Iterable[str]) -> str | None:
+    """Return which of some columns holds a text that is none, and where; None: none does.
 
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None if that would lose something."""
-    if array.null_count == len(array):
-        return pa.nulls(len(array), wanted)
-    if _sort_of(array.type) != _sort_of(wanted):
-        return None
-    try:
-        cast = array.cast(wanted)
-        back = cast.cast(array.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    if pa.types.is_floating(array.type):
-        there, again = (a.to_numpy(zero_copy_only=False) for a in (array, back))
-        return cast if np.array_equal(there, again, equal_nan=True) else None
-    return cast if back.equals(array) else None
+    >>> bad = pa.array([b"a", b"\\xff"]).view(pa.string())
+    >>> invalid_text(pa.table({"s": bad}), ["s"])
+    "column 's' holds a text that is not UTF-8 in row 1: clean it, or cast the column to binary."
+    """
+    for name in dict.fromkeys(source for read in names for source in sources(read)):
+        array = arrow.plain(arrow.named(table, name))
+        for row, value in enumerate(array if "string" in str(array.type) else ()):
+            try:
+                value.as_py()
+            except UnicodeDecodeError:
+                where = f"column {name!r} holds a text that is not UTF-8 in row {row}"
+                return f"{where}: clean it, or cast the column to binary."
+    return None
 
 
 def read_times(array: pa.Array, name: str) -> NDArray[np.int64]:
     """Return times as 64-bit integers; refuse what is no time."""
     kind = array.type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+    empty = pa.types.is_null(kind) and len(array)  # then it is told where
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or empty):
         hint = " Cast it to integers or timestamps." if pa.types.is_floating(kind) else ""
         raise TypeError(f"the time column {name!r} holds {kind}, not integers or timestamps.{hint}")
     if array.null_count:
@@ -175,13 +197,15 @@ def check_range(low: int, high: int, name: str) -> None:
 
 def clock_of(kind: pa.DataType) -> Clock:
     """Return what one tick of a time column is."""
-    return Clock(_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None)
+    return Clock(NANOSECONDS[kind.unit] if pa.types.is_timestamp(kind) else None)
 
 
 def read_column(array: pa.Array) -> Column:
     """Return a value column as numbers, or as objects if it holds anything else."""
     kind = array.type
     valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_null(kind):
+        return Column(frozen(np.zeros(len(array))), np.zeros(len(array), bool), "f8")
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _counts_ticks(kind):
         if _counts_ticks(kind):
             array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())
@@ -248,6 +272,12 @@ def kinds_of(plan: FieldPlan, types: Mapping[str, pa.DataType]) -> tuple[str, ..
 
 def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
     """Refuse an aggregate over a column of a type that it cannot be computed of."""
+    told = type_column(aggregate)
+    if told is not None and not arrow.holds_values(types[told]):
+        raise TypeError(
+            f"{aggregate!r} gives values of column {told!r}, but Arrow makes no column of {types[told]} out "
+            "of single values."
+        )
     if isinstance(aggregate, BuiltIn) and _ORDERED.intersection(aggregate.needs):
         kind = types[aggregate.columns[0]]
         if pa.types.is_nested(kind):
@@ -269,6 +299,17 @@ def check_types(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> None:
             raise TypeError(f"{aggregate!r} needs numbers, but column {name!r} holds {kind}.")
 
 
+def type_column(aggregate: Aggregate) -> str | None:
+    """Return the column whose type the answers of an aggregate take after; None: they have their own."""
+    if isinstance(aggregate, ApproxTopK | M4):
+        return aggregate.columns[0]
+    if isinstance(aggregate, Holistic):
+        return aggregate.columns[0] if aggregate.gives in ("values", "value", "text") else None
+    if isinstance(aggregate, BuiltIn) and aggregate.selective and aggregate.columns:
+        return aggregate.columns[-1 if aggregate.result == "a" else 0]
+    return aggregate.columns[0] if isinstance(aggregate, BuiltIn) and aggregate.result == "v" else None
+
+
 def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """Return the type of an aggregate's output column; None where only its answers tell."""
     if isinstance(aggregate, Sketch):
@@ -280,10 +321,11 @@ def answer_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.Da
     if isinstance(aggregate, M4):
         value, time = types[aggregate.columns[0]], types[TIME]
         return pa.struct([(name, time if name.endswith("_time") else value) for name in M4_FIELDS])
-    if aggregate.selective and aggregate.columns:
-        return types[aggregate.columns[-1 if aggregate.result == "a" else 0]]
-    if aggregate.result == "v":
-        kind = types[aggregate.columns[0]]
+    told = type_column(aggregate)
+    if told is not None and aggregate.selective:
+        return types[told]
+    if told is not None:
+        kind = types[told]
         if pa.types.is_floating(kind):
             return pa.float64()
         return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.int64()
@@ -308,29 +350,3 @@ def tie_values(array: pa.Array, name: str | None) -> NDArray[np.generic]:
     if column.kind is None:
         return np.array(column.data.tolist(), object)
     return column.data
-
-
-def ticks_of(watermark: Any, kind: pa.DataType) -> int:
-    """Return a watermark in ticks of a time column."""
-    if isinstance(watermark, pa.Scalar) and pa.types.is_integer(watermark.type) and watermark.is_valid:
-        watermark = watermark.as_py()
-    if isinstance(watermark, bool):
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if isinstance(watermark, (int, np.integer)):
-        if pa.types.is_timestamp(kind):
-            raise TypeError(
-                f"the time column holds {kind}; give the watermark as a datetime or an Arrow scalar."
-            )
-        ticks = int(watermark)
-    elif isinstance(watermark, (datetime.datetime, np.datetime64, pa.Scalar)):
-        if not pa.types.is_timestamp(kind):
-            raise TypeError(f"the time column holds {kind}; give the watermark as a whole number.")
-        scalar = watermark if isinstance(watermark, pa.Scalar) else pa.scalar(watermark)
-        if not pa.types.is_timestamp(scalar.type) or not scalar.is_valid:
-            raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-        ticks = scalar.cast(pa.timestamp(kind.unit, scalar.type.tz), safe=False).value
-    else:
-        raise TypeError(f"a watermark is an integer, a datetime or an Arrow scalar, not {watermark!r}.")
-    if not -LIMIT < ticks < LIMIT:
-        raise ValueError(f"a watermark must lie within 2^62 of zero, not at {watermark!r}.")
-    return ticks

@@ -22,12 +22,13 @@ _AS_THEY_ARE = {kind.id for kind in (pa.int64(), pa.int32(), pa.string(), pa.lar
 class KeyTable(Transactional):
     """Numbers each distinct key; the values of a number can be had again as Arrow arrays."""
 
-    often = ("types", "_codes", "_chunks")
+    often = ("types", "_untyped", "_codes", "_chunks")
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.types: list[pa.DataType] | None = None
-        self._codes: dict[Any, int] = {}
+        self._untyped = False  # a column has been null so far
+        self._codes: dict[Any, int] = {}  # in the order of numbers
         self._chunks: list[list[pa.Array]] = [[] for _ in self.names]
 
     def __len__(self) -> int:
@@ -43,8 +44,8 @@ class KeyTable(Transactional):
         """Return the number of each record's key; new keys get the next ones."""
         if not self.names:
             return np.zeros(1, np.int64)
-        if self.types is None:
-            self.types = [column.type for column in columns]
+        if self.types is None or self._untyped:
+            self.set_types([column.type for column in columns])
         if len(columns[0]) == 1:
             code = self.known(columns)
             return self._number(columns) if code is None else np.array([code], np.int64)
@@ -52,10 +53,19 @@ class KeyTable(Transactional):
             codes = self._encode_integers(columns[0])
             if codes is not None:
                 return codes
-        if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
+        if len(columns) == 1 and not _is_compound(columns[0].type):
             encoded = pc.dictionary_encode(_same_zeros(columns[0]), null_encoding="encode")
             return self._renumbered([encoded.dictionary], _places(encoded.indices))
         return self._encode_several(columns)
+
+    def set_types(self, types: Sequence[pa.DataType]) -> None:
+        """Hold keys in these types; where there were others, all keys so far are null."""
+        self._untyped = any(pa.types.is_null(kind) for kind in types)
+        chunks = list(self._chunks)
+        for k, (old, new) in enumerate(zip(self.types or types, types, strict=True)):
+            if old != new:
+                chunks[k] = [pa.nulls(len(chunk), new) for chunk in chunks[k]]
+        self.types, self._chunks = list(types), chunks
 
     def known(self, columns: Sequence[pa.Array]) -> int | None:
         """Return the number of a single key that is known, if its values tell it apart as they are."""
@@ -89,7 +99,7 @@ class KeyTable(Transactional):
         """Number combinations: first those that occur, once each, then all records."""
         combined: Any = np.zeros(len(columns[0]), np.int64)
         for column in columns:
-            if pa.types.is_nested(column.type):
+            if _is_compound(column.type):
                 seen: dict[Any, int] = {}
                 codes = np.array([seen.setdefault(i, len(seen)) for i in _identities(column)], np.int64)
             else:
@@ -144,6 +154,16 @@ class KeyTable(Transactional):
         identities = [_identities(column)[0] for column in columns]
         return self._codes.get(identities[0] if len(columns) == 1 else tuple(identities))
 
+    def code_of(self, key: Any) -> int:
+        """Return the number of the key that a user names; -1 if it is not known."""
+        values = key if isinstance(key, (tuple, list)) else (key,)
+        if len(values) != len(self.names):
+            raise ValueError(f"a key has {len(self.names)} value(s), not {len(values)}.")
+        kinds = self.types or [pa.null()] * len(values)
+        columns = [_one(*column) for column in zip(self.names, values, kinds, strict=True)]
+        code = None if any(column is None for column in columns) else self.find(columns)
+        return -1 if code is None else code
+
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
         columns = [column.take(arrow.numbers(live)) for column in self.columns()]
@@ -157,7 +177,7 @@ class KeyTable(Transactional):
 
     def load(self, columns: Sequence[pa.Array]) -> None:
         """Take in keys in the order of their numbers."""
-        self.types = [column.type for column in columns]
+        self.set_types([column.type for column in columns])
         if columns and len(columns[0]):
             self._number(columns)
 
@@ -170,8 +190,30 @@ def _forget_keys(codes: dict[Any, int], count: int, sizes: list[tuple[list[pa.Ar
         del chunks[size:]
 
 
+def _one(name: str, value: Any, kind: pa.DataType) -> pa.Array | None:
+    """Return a value as a column of a type; None: of a column that has been null so far, it is no value."""
+    if pa.types.is_null(kind) and value is not None:
+        return None
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    try:
+        if number or pa.types.is_temporal(kind):  # Arrow would round some of these
+            column = arrow.lossless(arrow.plain(pa.array([value])), kind)
+        else:
+            column = pa.array([value], kind)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        column = None
+    if column is None:
+        raise TypeError(f"the key column {name!r} holds {kind}, and {value!r} is no such value.")
+    return column
+
+
 def _places(indices: pa.Array) -> Places:
     return np.asarray(arrow.data(indices), np.int64)
+
+
+def _is_compound(kind: pa.DataType) -> bool:
+    """Tell whether Arrow cannot tell values apart by itself."""
+    return bool(pa.types.is_nested(kind)) or isinstance(kind, pa.BaseExtensionType)
 
 
 def _same_zeros(column: pa.Array) -> pa.Array:
@@ -185,9 +227,9 @@ def _same_zeros(column: pa.Array) -> pa.Array:
 def _identities(column: pa.Array) -> list[Any]:
     """Return what tells values apart, as something that can be looked up."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _identities(column.dictionary_decode())
-    if pa.types.is_temporal(kind):
+    if isinstance(kind, pa.BaseExtensionType):
+        return _identities(column.storage)
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
     if column.null_count == 0 and pa.types.is_integer(column.type):
         return list(arrow.data(column).tolist())

@@ -54,8 +54,20 @@ def _lister_of(rule: Any, types: Types) -> type[Lister]:
         ended = PunctuationLister if rule.until is not None else PartedLister
         return LengthLister if rule.length is not None else ended
     if isinstance(rule, DeltaFrame):
-        return DeltaLister if pa.types.is_floating(types[rule.value]) else WholeDeltaLister
+        kind = types[rule.value]  # null: any lister finds nothing yet, and another may take over
+        return DeltaLister if pa.types.is_floating(kind) or pa.types.is_null(kind) else WholeDeltaLister
     return _LISTERS[type(rule)]
+
+
+def typed_columns(rule: Any) -> set[str]:
+    """Return the columns by whose types the lister of a rule is chosen, or compiled.
+
+    Where they are null, it has begun no window: of null, none begins.
+    """
+    if isinstance(rule, DeltaFrame):
+        return {rule.value}
+    alone = isinstance(rule, AggregateFrame) and len(rule.aggregate.columns) == 1
+    return set(rule.aggregate.columns) if alone else set()
 
 
 _LISTERS: dict[type, type[Lister]] = {
@@ -98,8 +110,8 @@ _USES: dict[str, tuple[str, Any]] = {
 
 
 def check_inputs(window: Window, types: Types) -> None:
-    """Refuse a window over a column of a type that it cannot read."""
+    """Refuse a window over a column of a type that it cannot read; null may turn out to be any."""
     for name, use in window.inputs():
         kind = types[name]
-        if use != "any" and not _USES[use][1](kind):
+        if use != "any" and not pa.types.is_null(kind) and not _USES[use][1](kind):
             raise TypeError(f"{window!r} needs {_USES[use][0]} in column {name!r}, which holds {kind}.")

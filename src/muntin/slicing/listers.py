@@ -43,6 +43,18 @@ class Columns(dict[str, pa.Array]):
             self._read[name] = intake.read_column(self[name])
         return self._read[name]
 
+    def objects(self, name: str) -> list[Any]:
+        """Return a column as the values that Python has for it."""
+        try:
+            values: list[Any] = self[name].to_pylist()
+        except UnicodeDecodeError:
+            raise
+        except (OverflowError, ValueError) as error:
+            raise ValueError(
+                f"column {name!r} holds a time that Python's datetime does not reach; cast it to integers."
+            ) from error
+        return values
+
     def valid(self, name: str, count: int) -> Flags:
         """Return which records have a value."""
         if name not in self._valid:
@@ -65,10 +77,12 @@ class Columns(dict[str, pa.Array]):
         """Return where a predicate is true; a null is false."""
         if name not in self._flags:
             array = self[name]
-            valid, bits = array.buffers()
-            flags = _unpacked(bits, array)
-            if array.null_count:
-                flags &= _unpacked(valid, array)
+            flags = np.zeros(len(array), np.uint8)
+            if array.null_count < len(array):
+                valid, bits = array.buffers()
+                flags = _unpacked(bits, array)
+                if array.null_count:
+                    flags &= _unpacked(valid, array)
             self._flags[name] = frozen(flags)
         return self._flags[name]
 

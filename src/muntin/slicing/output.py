@@ -312,25 +312,3 @@ def _numbered(numbers: Places) -> pa.Array:
     """Return the numbers of windows, null where there is none."""
     missing = numbers == NEVER
     return arrow.numbers(numbers, missing=missing if missing.any() else None)
-
-
-def together(tables: list[pa.Table]) -> pa.Table:
-    """Return tables as one; a column that nobody holds to one type comes as text where types differ."""
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowTypeError, pa.ArrowInvalid):
-        kinds: dict[str, set[str]] = {}
-        for table in tables:
-            for field in table.schema:
-                kinds.setdefault(field.name, set()).add(str(field.type))
-        mixed = {name for name, some in kinds.items() if len(some) > 1}
-        as_text = []
-        for table in tables:
-            columns = {
-                name: pa.array([None if v is None else str(v) for v in table[name].to_pylist()], pa.string())
-                if name in mixed
-                else table[name]
-                for name in table.column_names
-            }
-            as_text.append(pa.table(columns))
-        return pa.concat_tables(as_text, promote_options="permissive")

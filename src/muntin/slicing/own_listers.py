@@ -72,7 +72,7 @@ class UserLister(QueueLister):
             self.leave_kernel()
         if self.kernel is not None:
             return Values(tuple(frozen(column.data) for column in read), None, count, ())
-        lists = [columns[name].to_pylist() for name in self.rule.columns]
+        lists = [columns.objects(name) for name in self.rule.columns]
         objects = [np.empty(count, object) for _ in lists]
         for column, values in zip(objects, lists, strict=True):
             column[:] = values
@@ -189,7 +189,7 @@ class OwnPolicyLister(Lister):
         """Return the columns that the functions see."""
         objects = [np.empty(count, object) for _ in self.rule.columns]
         for column, name in zip(objects, self.rule.columns, strict=True):
-            column[:] = columns[name].to_pylist()
+            column[:] = columns.objects(name)
         return Values(tuple(objects), None, count, ())
 
     def feed(self, batch: Batch, marks: Flags) -> Found | None:

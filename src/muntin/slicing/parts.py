@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions import marked
-from muntin.slicing import snapshot
+from muntin.slicing import arrow, snapshot
 from muntin.slicing.envelope import SnapshotError, pack, unpack
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.micro_batch import MicroBatchEngine
@@ -39,7 +39,7 @@ def dump_parts(
         del tables["grid"]
         tables |= _by_time(engine.slices.grid, _span(engine))
     in_head = {name: tables.pop(name) for name in _IN_HEAD}
-    in_head["types"] = pa.schema([(marked(name), kind) for name, kind in engine.types.items()]).empty_table()
+    in_head["types"] = arrow.no_rows((marked(name), kind) for name, kind in engine.types.items())
     parts = {name: pack({}, {"part": table}) for name, table in tables.items()}
     head = {
         "setting": dict(setting),

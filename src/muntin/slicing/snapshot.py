@@ -16,6 +16,7 @@ from muntin.algebra.fusion import Field
 from muntin.algebra.sketches import Sketch
 from muntin.algebra.sums import Count
 from muntin.expressions import marked, unmarked
+from muntin.slicing import arrow
 from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER
 from muntin.slicing.envelope import SnapshotError, decode, encode
@@ -240,8 +241,8 @@ def engine_tables(engine: Engine, keys: KeyTable) -> dict[str, pa.Table]:
     kinds = [(name, kind) for name, kind in engine.tables.answer_types.items() if kind is not None]
     tables = {
         "keys": pa.table(keys.columns(), names=keys.names) if keys.names else pa.table({}),
-        "time": pa.schema([("time", engine.tables.time_type)]).empty_table(),
-        "answers": pa.schema(kinds).empty_table(),
+        "time": arrow.no_rows([("time", engine.tables.time_type)]),
+        "answers": arrow.no_rows(kinds),
     }
     if slices.grid is not None:
         tables["grid"] = dump_store(slices.grid)

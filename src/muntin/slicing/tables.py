@@ -33,7 +33,7 @@ class RowTables(Transactional):
     def __init__(self, plan: Plan, time_type: pa.DataType) -> None:
         self.plan = plan
         self.time_type = time_type
-        self.answer_types: dict[str, pa.DataType | None] = {}  # None: the first answer will tell
+        self.answer_types: dict[str, pa.DataType | None] = {}  # None: the first answer or value will tell
         self.windows: WindowManager  # set once there is one
         self._nothing: pa.Table | None = None  # the table without rows
         self._measures: dict[str, pa.DataType] = {}  # by column
@@ -64,7 +64,7 @@ class RowTables(Transactional):
                 if asked.setdefault((column, aggregate), name) != name:
                     continue
                 intake.check_types(aggregate, types)
-                kind = intake.answer_type(aggregate, types)
+                kind = _known_type(aggregate, types)
                 if found.get(column) not in (None, kind) and kind is not None:
                     raise TypeError(
                         f"column {column!r} would be {found[column]} for one query and {kind} for {name!r}; "
@@ -199,6 +199,14 @@ class RowTables(Transactional):
             self.windows.overwrite_item(self.windows.previous, who)
             self.windows.previous[who] = values
         return kept
+
+
+def _known_type(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    """Return the type of an aggregate's answers; None where the first one, or a first value, will tell."""
+    told = intake.type_column(aggregate)
+    if told is not None and pa.types.is_null(types[told]):
+        return None
+    return intake.answer_type(aggregate, types)
 
 
 def _value(answers: tuple[Any, Any], i: int) -> Any:

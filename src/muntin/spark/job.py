@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.algebra.builtin import BuiltIn
+from muntin.algebra.sketches import Sketch
 from muntin.expressions import Expression, marked, sources
 from muntin.operator import WindowOperator, aggregate
 from muntin.slicing import arrow, intake
@@ -135,7 +137,7 @@ class Job:
         for name, query in self.queries.items():
             for column, function in query.aggregates.items():
                 if engine.tables.answer_types[column] is None:
-                    kind = _answer_type(query, column, function, self.types)
+                    kind = _answer_type(query, column, function, engine.types)
                     if kinds[column] not in (None, kind):
                         both = f"{kinds[column]} for one query and {kind} for {name!r}"
                         raise TypeError(f"column {column!r} would be {both}; give them different names.")
@@ -199,7 +201,12 @@ _SAMPLES: list[tuple[Any, Any]] = [
 
 
 def _answer_type(query: Query, column: str, function: Any, types: Mapping[str, pa.DataType]) -> pa.DataType:
-    """Ask a user's aggregate for the answer over one record of made-up values: its type is that of all."""
+    """Return the type of answers that the engine leaves open: of values of type null, or a user's own.
+
+    A user's aggregate is asked for the answer over one record of made-up values: its type is that of all.
+    """
+    if isinstance(function, BuiltIn | Sketch):
+        return intake.answer_type(function, types)
     sample: dict[str, pa.Array] = {"": pa.array([0])}
     for name in function.columns:
         value = next((v for test, v in _SAMPLES if test(types[name])), None)

@@ -70,6 +70,7 @@ class Duration:
             duration = cls(value, None, _parse(value, what))
         elif isinstance(value, datetime.timedelta):
             whole = (value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000
+            whole += getattr(value, "nanoseconds", 0)  # which those of pandas have
             duration = cls(_written(whole), None, whole)
         elif hasattr(value, "__index__") and not isinstance(value, bool):
             duration = cls(str(operator.index(value)), operator.index(value), None)

@@ -98,19 +98,27 @@ class OwnGrid:
         return start, end
 
     def _windows(self, t: int) -> tuple[Bounds, ...]:
-        held = tuple((int(s), int(e)) for s, e in self.window.windows(t))
+        held = tuple((self._ticks(s, t), self._ticks(e, t)) for s, e in self.window.windows(t))
         for s, e in held:
             if not s <= t < e:
                 raise ValueError(f"{self.window!r} says that [{s}, {e}) holds {t}, which it does not.")
-            if e >= LIMIT or s <= -LIMIT:
-                raise ValueError(f"{self.window!r} gives [{s}, {e}), which is 2^62 or more from zero.")
         return held
 
     def _next(self, t: int) -> int:
-        edge = int(self.window.next_edge(t))
+        edge = self._ticks(self.window.next_edge(t), t)
         if edge <= t:
             raise ValueError(f"{self.window!r} says that the next edge after {t} is {edge}.")
         return edge
+
+    def _ticks(self, bound: Any, t: int) -> int:
+        """Return where a window starts or ends, as the user says about a time."""
+        whole = isinstance(bound, (int, float, np.integer, np.floating)) and bound % 1 == 0
+        if not whole or not -LIMIT < bound < LIMIT:
+            raise ValueError(
+                f"{self.window!r} gives {bound!r} about {t}: edges are whole numbers of ticks less than 2^62 "
+                "from zero."
+            )
+        return int(bound)
 
     def _forget(self) -> None:
         """Forget the older half of all slices; they can be asked for again."""
