@@ -401,6 +401,24 @@ def test_a_frame_names_the_record_at_which_its_aggregate_fails():
         mt.aggregate({"t": [5, 7], "v": [1, 13]}, frame, time="t")
 
 
+def test_states_that_equal_nothing_else_are_not_taken_for_changed():
+    class Held:
+        """Equal only to itself."""
+
+    class Boxes(mt.Aggregate):
+        def lift(v):
+            return Held()
+
+        def combine(a, b):
+            return a
+
+        def lower(a):
+            return 1
+
+    table = {"t": [1, 2, 3], "v": [1, 2, 3]}
+    assert mt.aggregate(table, mt.tumbling(10).agg(b=Boxes("v")), time="t")["b"].to_pylist() == [1]
+
+
 def test_a_combine_that_changes_its_arguments_is_refused():
     operator = mt.WindowOperator(mt.sliding(10, every=5).agg(n=Appending("v")), time="t")
     with pytest.raises(ValueError, match=r"Appending\.combine changes its arguments: .*return a new state"):
