@@ -2,15 +2,15 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo java test test-long check bench bench-spark docs lock clean
+.PHONY: demo java postgres test test-long check bench bench-spark docs lock clean
 
 demo: .venv/ready java  ## football and factory sensors through window queries on Spark: tables, and out/demo.html
 	$(RUN) -m muntin.demo
 
-test: .venv/ready java  ## all tests and doc tests, on all cores
+test: .venv/ready java postgres  ## all tests and doc tests, on all cores
 	$(RUN) -m pytest -n auto
 
-test-long: .venv/ready java  ## the same with many more random cases
+test-long: .venv/ready java postgres  ## the same with many more random cases
 	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto
 
 check: .venv/ready  ## lint, format and types
@@ -32,6 +32,12 @@ java:  ## a Java for Spark, from Debian's packages if there is none
 	@if [ -z "$$JAVA_HOME" ] && ! command -v java > /dev/null; then \
 		echo "There is no Java, which Spark needs: installing openjdk-17-jre-headless"; \
 		apt-get update && apt-get install --yes --no-install-recommends openjdk-17-jre-headless; \
+	fi
+
+postgres:  ## a PostgreSQL for the tests of tables, which start a server of their own; from Debian's packages if there is none
+	@if ! command -v initdb > /dev/null && ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1; then \
+		echo "There is no PostgreSQL, which tests need: installing postgresql"; \
+		apt-get update && apt-get install --yes --no-install-recommends postgresql; \
 	fi
 
 lock:  ## pin the newest versions that pyproject.toml allows

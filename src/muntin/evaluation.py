@@ -85,6 +85,14 @@ def _read(text: str) -> exp.Expr:
     return found[0].unnest()
 
 
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return the text of an expression whose columns have other names."""
+    node = _read(text)
+    for column in node.find_all(exp.Column):
+        column.this.set("this", names.get(column.name, column.name))
+    return str(node.sql(comments=False))
+
+
 def _is_careful(node: Any) -> bool:
     """Tell whether some part may leave the range of integers, or meet a text that is no number."""
     return any(type(part) in _CAREFUL and not _is_constant(part) for part in node.walk())

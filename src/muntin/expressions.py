@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ class Expression(str):
         from muntin.evaluation import parsed
 
         return parsed(str(self)).careful
+
+    def renamed(self, names: Mapping[str, str]) -> Expression:
+        """Return the same expression over columns of other names.
+
+        >>> Expression("Total > 10 AND n > 1").renamed({"Total": "total"})
+        expr('total > 10 AND n > 1')
+        """
+        from muntin.evaluation import renamed
+
+        return Expression(renamed(str(self), names))
 
     def evaluate(self, table: Any) -> pa.Array:
         """Return its value for each record of an Arrow table or batch, or of a mapping of columns.

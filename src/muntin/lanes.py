@@ -25,7 +25,7 @@ from muntin.slicing.transaction import Transactional
 from muntin.slicing.user_errors import AggregateError
 from muntin.slicing.window_manager import Store
 from muntin.windows.base import Query
-from muntin.windows.durations import LIMIT, Duration
+from muntin.windows.durations import LIMIT, Duration, longest
 
 Places = NDArray[np.int64]
 
@@ -48,7 +48,10 @@ class Setting:
         delay = self.delay.ticks(clock, "watermark") if self.delay is not None else 0
         lateness = self.lateness.ticks(clock, "lateness")
         if delay + lateness >= LIMIT:
-            raise ValueError("watermark and lateness together must be shorter than 2^62.")
+            raise ValueError(
+                f"watermark ({self.delay}) and lateness ({self.lateness}) together must be shorter than "
+                f"{longest(self.lateness)}."
+            )
         return Engine(
             queries,
             types,

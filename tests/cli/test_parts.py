@@ -200,6 +200,8 @@ def test_names_in_brackets_are_shown_as_they_are(capsys, monkeypatch):
     assert [line.strip() for line in shown.splitlines()[:4]] == ["[bold]", "[/x]", "[red]", ":car:"]
     assert "[blue]cars: goes on after 0 batches.\n[blue]cars: done: 0 records in " in shown
     assert shown.endswith(" s, 3 rows in [/out].csv.\n")
+    report.end(Counts(null_times=4), 3, None, interrupted=False, checkpoint=None)
+    assert capsys.readouterr().out.endswith(" 3 rows. 4 records had no time, and were left out.\n")
     monkeypatch.setattr(doctoring, "_checks", lambda: [Check("pyspark", "amiss", "[/x]", "muntin[spark]")])
     assert doctoring.doctor(as_lines=False) == 2
     assert capsys.readouterr().out.splitlines()[1].split() == ["pyspark", "amiss", "[/x]", "muntin[spark]"]

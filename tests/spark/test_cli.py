@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 
+import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 from pyarrow import json as ndjson
@@ -15,6 +17,7 @@ from muntin.cli.config import load
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.on_spark import SparkRun
 from muntin.cli.running import run
+from muntin.cli.sources import open_source
 from tests.cli.program import EXAMPLES, command
 
 READERS = {".csv": csv.read_csv, ".parquet": parquet.read_table, ".ndjson": ndjson.read_json}
@@ -96,6 +99,30 @@ class Nothing:
 
     def begin(self, after):
         """Take note of nothing."""
+
+    def write(self, number, rows):
+        """Fail: nothing is to be written."""
+        raise AssertionError(f"step {number} wrote {rows.num_rows} rows")
+
+
+@pytest.mark.parametrize("watermark", ["", 'watermark = "5s"'])
+def test_a_record_without_a_time_is_a_mistake_in_a_file_as_it_is_for_the_embedded_engine(
+    spark, tmp_path, watermark
+):
+    times = pa.array([1_700_000_000_000_000, None], pa.timestamp("us", "UTC"))
+    parquet.write_table(pa.table({"ts": times, "speed": [1.0, 2.0]}), tmp_path / "cars.parquet")
+    (tmp_path / "cars.toml").write_text(
+        f'[source]\nformat = "parquet"\npath = "cars.parquet"\n[stream]\ntime = "ts"\n{watermark}\n'
+        '[[query]]\nwindow = "tumbling(\'1m\')"\naggregates = { top = "max(speed)" }\n'
+    )
+    pipeline = load(tmp_path / "cars.toml")
+    with pytest.raises(MistakeError, match=r"cars\.toml: the time column 'ts' is null in row 1"):
+        run([pipeline.path], "embedded", fresh=False, as_lines=True)
+    state = Nothing()
+    state.spark = tmp_path / "state"
+    spark_run = SparkRun(spark, pipeline, open_source(pipeline.source, "ts"), state, Nothing(), None)
+    with pytest.raises(MistakeError, match=r"cars\.toml: the time column 'ts' is null in 1 record"):
+        spark_run.run(threading.Event())
 
 
 def test_kafka_needs_its_connector(spark, tmp_path):

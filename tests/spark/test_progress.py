@@ -43,6 +43,14 @@ def test_a_report_before_there_is_a_watermark():
     assert (batch.watermark, batch.watermark_lag, batch.state_bytes) == (None, None, 0)
 
 
+def test_a_report_of_records_without_a_time():
+    """Spark takes a null for the first moment of 1970."""
+    times = {"max": "1970-01-01T00:00:00.000Z", "watermark": "2026-01-01T00:00:04.000Z"}
+    batch = read_progress({**REPORT, "eventTime": times})
+    assert batch.watermark == datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
+    assert batch.watermark_lag is None
+
+
 @pytest.fixture(scope="module")
 def progress(spark, tmp_path_factory):
     called = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -178,6 +179,8 @@ def test_mistakes(spark: SparkSession) -> None:
         window_aggregate(df, query, time="v")
     with pytest.raises(TypeError, match="needs numbers, but column 'site' holds string"):
         window_aggregate(df, mt.tumbling("1s").agg(s=mt.sum("site")), time="at")
+    with pytest.raises(ValueError, match="null_time is 'fail' or 'drop', not 'keep'"):
+        window_aggregate(df, query, time="at", null_time="keep")
     with pytest.raises(ValueError, match="buckets is a number"):
         window_aggregate(df, query, time="at", buckets=0)
     stream = spark.readStream.format("rate").load()
@@ -186,6 +189,12 @@ def test_mistakes(spark: SparkSession) -> None:
     marked = stream.withWatermark("timestamp", "1 second")
     with pytest.raises(ValueError, match="has a watermark on 'timestamp' already"):
         window_aggregate(marked, query, time="timestamp", watermark="1s")
+    with pytest.raises(TypeError, match="watermark is 5, but the time column holds timestamps in microsec"):
+        window_aggregate(stream, query, time="timestamp", watermark=5)
+    with pytest.raises(ValueError, match="in milliseconds: '1500us' is no whole number of them"):
+        window_aggregate(stream, query, time="timestamp", watermark="1500us")
+    with pytest.raises(ValueError, match="lateness is '1ns', which is no whole number of microseconds: the"):
+        window_aggregate(stream, query, time="timestamp", watermark="1s", lateness="1ns")
     with pytest.raises(TypeError, match="watermarks need timestamps"):
         window_aggregate(stream, mt.tumbling(1).agg(n=mt.count()), time="value", watermark="1s")
     windows = window_aggregate(marked, query, time="timestamp")
@@ -408,6 +417,71 @@ def _check_fold(spark: SparkSession, files: Files, expected: Expected) -> None:
     }
     assert {window: row["n"] for window, row in got.items()} == want
     assert any(row.revision for row in rows)
+
+
+# ---- records without a time, and output modes ----
+
+TIMELESS = [
+    [{"at": None, "site": "a"}],
+    [{"at": "2024-01-01 00:00:01", "site": "a"}, {"at": None, "site": "b"}, {"site": "a"}],
+    [{"at": None, "site": "c"}],
+    [{"at": "2024-01-01 00:00:09", "site": "a"}],
+]
+PER_SECOND = mt.tumbling("1s").agg(n=mt.count())
+
+
+def timeless(spark: SparkSession, directory: Path, *, streaming: bool) -> DataFrame:
+    """Records some of which have no time: four files, each a micro-batch."""
+    directory.mkdir()
+    for number, records in enumerate(TIMELESS):
+        path = directory / f"{number}.json"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        os.utime(path, (10**9 + number, 10**9 + number))
+    reader = spark.readStream.option("maxFilesPerTrigger", 1) if streaming else spark.read
+    return reader.schema("at timestamp, site string").json(str(directory))
+
+
+def run_to_the_end(out: DataFrame, mode: str = "append") -> tuple[list[tuple], list[Any]]:
+    """What comes of a stream: rows with the number of their micro-batch, and what was counted in each."""
+    rows: list[tuple] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        rows.extend((number, row.site, row.window_start.second, row.n) for row in batch.collect())
+
+    query = out.writeStream.foreachBatch(take).outputMode(mode).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return rows, [p.observedMetrics["muntin"].asDict() for p in query.recentProgress]
+
+
+def test_a_batch_with_records_without_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    df = timeless(spark, tmp_path / "in", streaming=False)
+    with pytest.raises(
+        PythonException, match=r"ValueError: the time column 'AT' is null in .*null_time='drop'"
+    ):
+        window_aggregate(df, PER_SECOND, time="AT", key="site").collect()
+    out = window_aggregate(df, PER_SECOND, time="at", key="site", null_time="drop")
+    assert sorted((row.window_start.second, row.n) for row in out.collect()) == [(1, 1), (9, 1)]
+
+
+def test_a_stream_with_records_without_a_time_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    df = timeless(spark, tmp_path / "in", streaming=True)
+    given = {"time": "at", "key": "site", "watermark": "1s", "buckets": 2}
+    rows, counted = run_to_the_end(window_aggregate(df, PER_SECOND, **given))
+    assert rows == [(4, "a", 1, 1)]
+    assert [step["null_times"] for step in counted] == [1, 2, 1, 0, 0]
+    assert sum(step["records_in"] for step in counted) == 2
+    assert sum(step["late_dropped"] for step in counted) == 0
+    with pytest.raises(StreamingQueryException, match="the time column 'at' is null in 1 record"):
+        run_to_the_end(window_aggregate(df, PER_SECOND, **given, null_time="fail"))
+
+
+def test_output_modes(spark: SparkSession, tmp_path: Path) -> None:
+    """Update mode gives the rows of append mode; complete mode is not for streams without an aggregation."""
+    df = timeless(spark, tmp_path / "in", streaming=True)
+    out = window_aggregate(df, PER_SECOND, time="at", key="site", watermark="1s", buckets=2)
+    assert run_to_the_end(out, "update")[0] == [(4, "a", 1, 1)]
+    with pytest.raises(AnalysisException, match="Invalid streaming output mode: complete"):
+        run_to_the_end(out, "complete")
 
 
 SUBMITTED = """

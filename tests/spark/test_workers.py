@@ -31,6 +31,7 @@ from muntin.spark.job import Job, make_job
 from muntin.spark.late import LATE, late_field
 from muntin.spark.packing import BUCKET, PACKED, Pack, from_blob
 from muntin.spark.processor import WindowProcessor
+from muntin.windows.durations import Duration
 from tests import mixed_workloads
 from tests.conditions import WHERE
 from tests.test_filters import filtered, with_conditions
@@ -192,6 +193,7 @@ class Stream:
         self.states: dict[int, State] = defaultdict(State)
         self.late = 0
         self.late_times: list[int] = []
+        self.null_times = 0
 
     def micro_batch(self, batch: pa.Table | None, watermark: int) -> list[Row]:
         """Run a micro-batch; None: one without data."""
@@ -206,6 +208,7 @@ class Stream:
                 state.timers.discard(timer)
                 frames += self._processor(bucket).handleExpiredTimer((bucket,), now, None)
         self.late += sum(int(frame["late_dropped"].sum()) for frame in frames)
+        self.null_times += sum(int(frame["null_times"].sum()) for frame in frames)
         tables = [from_blob(blob) for frame in frames for blob in frame["rows"] if blob is not None]
         if self.job.whole:
             kept = [table[LATE].combine_chunks().drop_null() for table in tables]
@@ -426,7 +429,7 @@ def test_state_of_another_setting() -> None:
     stream.micro_batch(_batch(1001), 0)
     job = stream.job
     tied = {"tie": "tie", "types": {**job.types, "tie": pa.int64()}}
-    for change in ({"lateness": 5}, tied, {"buckets": 2}):
+    for change in ({"lateness": Duration.of(5, "lateness")}, tied, {"buckets": 2}):
         stream.job = dataclasses.replace(job, **change)
         with pytest.raises(ValueError, match=f"written with {next(iter(change))}="):
             stream.micro_batch(batch_of([Record(1002, 1.0, 1, ("a",), 0)], ("k",), True), 1)
@@ -458,6 +461,66 @@ def test_a_query_with_another_window_under_an_old_name_begins_anew() -> None:
         ("q", 1010, 1),
         ("r", 1000, 4),
     ]
+
+
+def without_times(table: pa.Table, *rows: int) -> pa.Table:
+    """The records, some of which have no time."""
+    times = pa.array([None if k in rows else t for k, t in enumerate(table["t"].to_pylist())], pa.int64())
+    return table.set_column(table.column_names.index("t"), "t", times)
+
+
+@pytest.mark.parametrize("where", [[None], ["v > 0"], [None, "v > 0", "w > 0"]])
+@pytest.mark.parametrize("keep_late", [False, True])
+def test_records_without_a_time_are_dropped_and_counted_once(
+    where: list[str | None], keep_late: bool
+) -> None:
+    queries = [mt.tumbling(10).agg(n=mt.count(), where=w, name=f"q{k}") for k, w in enumerate(where)]
+    stream = _stream_of(*queries)
+    whole = {field.name: field.type for field in _batch(1).schema} if keep_late else {}
+    stream.job = dataclasses.replace(
+        stream.job, null_time="drop", whole=whole, ahead=stream.job.ahead and not keep_late
+    )
+    stream.micro_batch(without_times(_batch(1001, 1002, 1003), 1), 0)
+    assert stream.null_times == 1
+    stream.micro_batch(without_times(_batch(1, 2), 0, 1), 0)  # nothing else, and the watermark stands still
+    assert stream.null_times == 3
+    stream.micro_batch(without_times(_batch(1004, 1), 1), 1009)
+    assert stream.null_times == 4
+    rows = stream.micro_batch(None, 1010)
+    assert [row.values["n"] for row in rows] == [3] * len(where)
+    assert (stream.late, stream.late_times) == (0, [])
+
+
+def test_records_without_a_time_are_refused_whatever_they_are_for() -> None:
+    stream = _stream_of(mt.tumbling(10).agg(n=mt.count(), where="v > 5"))
+    with pytest.raises(ValueError, match=r"time column 't' is null in 1 record, .*with null_time='drop'"):
+        stream.micro_batch(without_times(_batch(1001, 1002), 1), 0)
+    with pytest.raises(ValueError, match="time column 't' is null in 2 records"):
+        stream.micro_batch(without_times(_batch(1001, 1002), 0, 1), 0)
+    assert not stream.states
+
+
+def test_a_table_of_records_without_a_time() -> None:
+    job = job_of([Spec("q", "tumbling", (10, 0), {"n": ("count",)})], ("k",), late=False, null_time="drop")
+    assert packed(with_buckets(without_times(_batch(1, 2), 0, 1), job), job).num_rows == 0
+
+
+def test_lateness_is_told_in_words() -> None:
+    query = mt.tumbling("10s").agg(n=mt.count(), name="q")
+    types = {"t": pa.timestamp("us", "UTC"), "k": pa.string()}
+    given = {"time": "t", "key": "k", "tie": None, "buckets": 1}
+    table = pa.table({"t": pa.array([10**15], types["t"]), "k": ["a"]})
+    stream = Stream(make_job(query, types.__getitem__, lateness="90 seconds", **given))
+    stream.micro_batch(table, 0)
+    for lateness in ("1 minute", 0):
+        stream.job = make_job(query, types.__getitem__, lateness=lateness, **given)
+        with pytest.raises(ValueError, match=f"written with lateness=90s, and this job has {lateness}: give"):
+            stream.micro_batch(table, 1)
+    stream = Stream(make_job(query, types.__getitem__, lateness=0, **given))
+    stream.micro_batch(table, 0)
+    stream.job = make_job(query, types.__getitem__, lateness="1h", **given)
+    with pytest.raises(ValueError, match="written with lateness=0s, and this job has 1h: give"):
+        stream.micro_batch(table, 1)
 
 
 def test_the_type_of_an_own_aggregate_is_asked_for() -> None:

@@ -104,7 +104,9 @@ class SparkRun:
 
     def _stream(self, interrupted: threading.Event) -> bool:
         df = self._records()
-        out = self._windows(df, watermark=self._pipeline.watermark)
+        # A record without a time is a mistake in a file, as for the embedded engine; Kafka may bring some.
+        null_time = "drop" if self._source is None else "fail"
+        out = self._windows(df, watermark=self._pipeline.watermark, null_time=null_time)
         writer = out.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self._state.spark))
         if self._source is not None:
             writer = writer.trigger(availableNow=True)
@@ -158,6 +160,7 @@ class SparkRun:
             self.counts.records += metrics.rows
             self.counts.windows += int(metrics.observed.get("muntin.windows_emitted") or 0)
             self.counts.late += int(metrics.observed.get("muntin.late_dropped") or 0)
+            self.counts.null_times += int(metrics.observed.get("muntin.null_times") or 0)
             self.counts.watermark = None if metrics.watermark is None else metrics.watermark.isoformat(" ")
             offset = progress["sources"][0]["endOffset"]
             if self._source is not None and offset:

@@ -28,6 +28,7 @@ class Counts:
     watermark: str | None = None
     batches: int = 0
     of: int | None = None  # batches in all; None if nobody knows
+    null_times: int = 0  # records of an endless source that had no time, and were left out
 
 
 class Report:
@@ -88,6 +89,8 @@ class Report:
         text += f" in {where}." if where else "."
         if counts.late:
             text += f" {counts.late:,} records came too late: raise watermark or lateness to count them."
+        if counts.null_times:
+            text += f" {counts.null_times:,} records had no time, and were left out."
         if interrupted and checkpoint:
             text += " Run it again to go on."
         _say(text)

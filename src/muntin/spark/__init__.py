@@ -3,10 +3,11 @@
 from muntin.spark.aggregate import window_aggregate
 from muntin.spark.folding import fold
 from muntin.spark.late import split_late
+from muntin.spark.parquet_table import ParquetTable
 from muntin.spark.progress import BatchMetrics, Progress
 from muntin.spark.replay import replay
 from muntin.spark.session import JavaError, local_session
-from muntin.spark.upsert import ParquetTable, SqlTable
+from muntin.spark.sql_table import SqlTable
 
 __all__ = [
     "BatchMetrics",

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from muntin.slicing.workload import merges_ahead
+from muntin.spark.columns import Columns, quoted
 from muntin.spark.combining import Combine, Unpack
 from muntin.spark.identity import identities_of, note
-from muntin.spark.job import Job, make_job
+from muntin.spark.job import Job, NullTime, make_job
 from muntin.spark.late import LATE, late_field
-from muntin.spark.packing import BUCKET, PACKED_DDL, Pack
+from muntin.spark.packing import PACKED_DDL, Pack
 from muntin.spark.processor import COUNTERS, STEP_DDL, WindowProcessor
 from muntin.windows.base import Query
-from muntin.windows.durations import Clock, Duration
+from muntin.windows.durations import Duration
 
 _BUCKETS_EACH = 4
 
@@ -37,19 +37,28 @@ def window_aggregate(
     tie: str | None = None,
     buckets: int | None = None,
     keep_late: bool = False,
+    null_time: NullTime | None = None,
     metrics: str = "muntin",
 ) -> DataFrame:
     """Compute windows of a batch or streaming DataFrame: one row per window, and one per correction.
 
     Rows have the key columns, `query`, `window_start`, `window_end`, `window_id`, `revision`, `change`, and a
-    column per aggregate. In batch nothing is late, and each window comes out once.
+    column per aggregate. In batch nothing is late, and each window comes out once. Names of columns, also in
+    expressions, `where` and `having`, are resolved as Spark does: upper and lower case are the same, unless
+    `spark.sql.caseSensitive` is set. Key columns come out as they are typed here.
 
     A stream needs a `watermark`, the delay of `DataFrame.withWatermark`, unless `df` has one on its time
-    column already. Records that are late by no more than `lateness` still correct windows that came out;
-    write the stream in append mode, and `fold` what was written. How many records were too late is in the
-    progress of the streaming query, under `observedMetrics["muntin"]`, or another name given as `metrics`: a
-    streaming query with two sets of windows needs two. To have the records, too, set `keep_late` and write
-    with `foreachBatch(split_late(...))`; they then go over the network whole, and are not merged before.
+    column already. Records that are late by no more than `lateness` still correct windows that came out, by
+    rows with a higher `revision`: write the stream in append mode, and `fold` what was written. Update mode
+    gives the very same rows, none of them folded, and complete mode is refused by Spark. How many records
+    were too late is in the progress of the streaming query, under `observedMetrics["muntin"]`, or another
+    name given as `metrics`: a streaming query with two sets of windows needs two. To have the records, too,
+    set `keep_late` and write with `foreachBatch(split_late(...))`; they then go over the network whole, and
+    are not merged before.
+
+    A record whose time is null has no place in any window. With `null_time="drop"`, as streams have it unless
+    told otherwise, such records are left out, and counted as `null_times` beside those that were too late;
+    with `null_time="fail"`, as batches have it, they end the job with an error that names the column.
 
     Keys are spread over so many `buckets`, each with one engine for all its keys: by default four per core,
     in a stream four per shuffle partition and at most 64. A checkpoint holds to their number. `tie` names a
@@ -73,14 +82,26 @@ def window_aggregate(
         buckets = _default_buckets(df)
     if not isinstance(buckets, int) or buckets < 1:
         raise ValueError(f"buckets is a number of at least 1, not {buckets!r}.")
-    job = make_job(
-        queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
-    )
+    if null_time not in (None, *get_args(NullTime)):
+        raise ValueError(f"null_time is 'fail' or 'drop', not {null_time!r}.")
+    job = job_over(df, queries, time=time, key=key, tie=tie, lateness=lateness, buckets=buckets)
     ahead = all(merges_ahead(query, late=df.isStreaming) for query in job.queries.values())
-    whole = {name: _type_of(df, name) for name in df.columns} if keep_late and df.isStreaming else {}
+    whole = Columns(df).types() if keep_late and df.isStreaming else {}
     ahead = ahead and not whole and not job.own_objects()
-    job = replace(job, buckets=buckets if job.keys else 1, ahead=ahead, whole=whole)
+    null_time = null_time or ("drop" if df.isStreaming else "fail")
+    job = replace(job, ahead=ahead, whole=whole, null_time=null_time)
     return _stream(df, job, watermark, metrics) if df.isStreaming else _batch(df, job)
+
+
+def job_over(
+    df: DataFrame, queries: Query | Sequence[Query], *, key: str | Sequence[str] | None, **more: Any
+) -> Job:
+    """Return the job for columns of a DataFrame; refuse what it lacks, and names that Spark would confuse."""
+    columns = Columns(df)
+    keys = [key] if isinstance(key, str) else list(key or ())
+    job = make_job(columns.with_having(queries, keys), columns.type_of, key=keys, **more)
+    columns.check_output(job)
+    return job if job.keys else replace(job, buckets=1)
 
 
 def _default_buckets(df: DataFrame) -> int:
@@ -91,13 +112,6 @@ def _default_buckets(df: DataFrame) -> int:
     if df.isStreaming:
         return min(_BUCKETS_EACH * int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1), 64)
     return _BUCKETS_EACH * df.sparkSession.sparkContext.defaultParallelism
-
-
-def _type_of(df: DataFrame, name: str) -> pa.DataType:
-    if name not in df.columns:
-        have = ", ".join(repr(n) for n in df.columns)
-        raise KeyError(f"the DataFrame has no column {name!r}; it has {have}.")
-    return to_arrow_type(df.schema[name].dataType, timezone="UTC")
 
 
 def _batch(df: DataFrame, job: Job) -> DataFrame:
@@ -127,7 +141,8 @@ def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame,
             "windows of windows in one streaming query would wait for each other for ever: write the first "
             "ones to files, and make the second ones in a streaming query that reads these."
         )
-    known = df.schema[job.time].metadata.get("spark.watermarkDelayMs")
+    field = Columns(df).field(job.time)
+    known = field.metadata.get("spark.watermarkDelayMs")
     if known is not None:
         if watermark is not None:
             raise ValueError(f"the DataFrame has a watermark on {job.time!r} already: leave out watermark=.")
@@ -136,11 +151,10 @@ def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame,
         raise ValueError("a stream needs a watermark, the longest delay of a record: watermark='10 seconds'.")
     if not pa.types.is_timestamp(job.types[job.time]):
         raise TypeError(f"Spark's watermarks need timestamps, but {job.time!r} is {job.types[job.time]}.")
-    delay = Duration.of(watermark, "watermark", least=0).ticks(Clock(1), "watermark")
-    if delay % 10**6:
+    delay = Duration.of(watermark, "watermark", least=0).ticks(job.clock, "watermark")
+    if delay % job.clock_ticks:
         raise ValueError(f"Spark's watermarks are in milliseconds: {watermark!r} is no whole number of them.")
-    milliseconds = delay // 10**6
-    return df.withWatermark(job.time, f"{milliseconds} milliseconds"), milliseconds * job.clock_ticks
+    return df.withWatermark(quoted(field.name), f"{delay // job.clock_ticks} milliseconds"), delay
 
 
 def _plain(work: Callable[[Any], Any]) -> Any:
@@ -153,23 +167,24 @@ def _plain(work: Callable[[Any], Any]) -> Any:
 
 
 def _selected(df: DataFrame, job: Job) -> DataFrame:
-    """Return the columns that are read, and the bucket of each record."""
-    columns = [_column(name).alias(name) for name in job.columns]
+    """Return the columns that are read, in the job's order, and the bucket of each record.
+
+    They have names of no meaning: mapInArrow looks columns up by their names, as if these had no dots or
+    backticks, and fails where one column is named twice in different cases.
+    """
+    columns = [sf.col(quoted(name)).alias(f"column{k}") for k, name in enumerate(job.columns)]
     bucket = sf.lit(0)
     if job.buckets > 1:
-        bucket = sf.pmod(sf.hash(*(_column(name) for name in job.keys)), sf.lit(job.buckets))
-    return df.select(*columns, bucket.alias(BUCKET))
-
-
-def _column(name: str) -> Column:
-    return sf.col("`" + name.replace("`", "``") + "`")
+        bucket = sf.pmod(sf.hash(*(sf.col(quoted(name)) for name in job.keys)), sf.lit(job.buckets))
+    return df.select(*columns, bucket.alias("bucket"))
 
 
 def _spark_schema(df: DataFrame, job: Job) -> StructType:
     """Return the output columns: those that come from the DataFrame in its own types."""
-    own = {name: df.schema[name].dataType for name in job.keys}
+    there = Columns(df)
+    own = {name: there.field(name).dataType for name in job.keys}
     if pa.types.is_timestamp(job.types[job.time]):
-        own |= dict.fromkeys(("window_start", "window_end"), df.schema[job.time].dataType)
+        own |= dict.fromkeys(("window_start", "window_end"), there.field(job.time).dataType)
     notes = {"query": note(identities_of(job.queries))}
     fields = from_arrow_schema(job.output_schema())
     late = [StructField(LATE, df.schema)] if job.whole else []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from muntin.slicing.parts import HEAD, Head, load_parts
 from muntin.slicing.rows import FOREVER
-from muntin.spark.aggregate import _plain, _spark_schema, _type_of
+from muntin.spark.aggregate import _plain, _spark_schema, job_over
 from muntin.spark.combining import Bucket, fitted
-from muntin.spark.job import Job, make_job
+from muntin.spark.job import Job
 from muntin.windows.base import Query
 
 
@@ -36,10 +35,7 @@ def open_windows(
     it was given; `checkpoint` is the one of the query. The checkpoint is only read: started again, the query
     goes on, and these rows then count for nothing.
     """
-    job = make_job(
-        queries, partial(_type_of, df), time=time, key=key, tie=tie, lateness=lateness, buckets=buckets
-    )
-    job = replace(job, buckets=buckets if job.keys else 1)
+    job = job_over(df, queries, time=time, key=key, tie=tie, lateness=lateness, buckets=buckets)
     schema = job.output_schema()
     reader = df.sparkSession.read.format("statestore").option("stateVarName", "parts")
     state = reader.load(os.fspath(checkpoint))

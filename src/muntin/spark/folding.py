@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from muntin.slicing.output import FIXED
+from muntin.spark.columns import Columns, quoted
 from muntin.spark.identity import BOUNDS, Identities, identities_of, noted
 from muntin.spark.late import refuse_late
 from muntin.windows.base import Query
@@ -37,18 +38,21 @@ def fold(
     if df.isStreaming:
         raise ValueError("fold() takes a batch DataFrame: what was written, or what foreachBatch is given.")
     refuse_late(df.columns)
-    names = [_quoted(name) for name in df.columns]
+    columns = Columns(df)
+    there = [columns.field(name) for name in df.columns]  # refuses names that Spark would confuse
     named = [key] if isinstance(key, str) else list(key or ())
-    missing = [name for name in (*FIXED, *named) if name not in df.columns]
+    known = {columns.folded(field.name) for field in there}
+    missing = [name for name in (*FIXED, *named) if columns.folded(name) not in known]
     if missing:
         raise KeyError(f"fold() takes rows that window_aggregate gave; there is no column {missing[0]!r}.")
-    before = df.columns[: df.columns.index("query")]
-    keys = [_quoted(name) for name in (before if key is None else named)]
+    before = [field.name for field in there[: there.index(columns.field("query"))]]
     identities = noted(df.schema) if queries is None else identities_of(dict(_named(queries)))
-    bounds = [_told_apart_by(name, identities) for name in BOUNDS if name in df.columns]
-    identity = [*(sf.col(name) for name in keys), sf.col("query"), *bounds]
+    bounds = [_told_apart_by(name, identities) for name in BOUNDS if name in known]
+    keys = [sf.col(quoted(name)) for name in (before if key is None else named)]
+    names = [quoted(field.name) for field in there]
     last = sf.max_by(sf.struct(*names), "revision").alias("last")
-    folded = df.groupBy(*(c.alias(f"identity {k}") for k, c in enumerate(identity))).agg(last)
+    identity = enumerate([*keys, sf.col("query"), *bounds])
+    folded = df.groupBy(*(column.alias(f"identity {k}") for k, column in identity)).agg(last)
     return folded.where("last.change <> 'retract'").select(*(f"last.{name}" for name in names))
 
 
@@ -64,7 +68,3 @@ def _told_apart_by(name: str, identities: Identities) -> Column:
     if name != "window_id":  # of unknown queries: a window with a number goes by it, wherever its bounds are
         usual &= sf.col("window_id").isNull()
     return sf.when(sf.col("query").isin(whose) | usual, sf.col(name))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

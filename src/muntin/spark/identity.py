@@ -32,5 +32,5 @@ def note(identities: Identities) -> dict[str, Any]:
 
 def noted(schema: StructType) -> Identities:
     """Return what is noted in a schema; nothing if it was lost on the way."""
-    found = schema["query"].metadata.get(_NOTE) if "query" in schema.names else None
-    return {name: tuple(columns) for name, columns in json.loads(found or "{}").items()}
+    found = next((field.metadata[_NOTE] for field in schema if _NOTE in field.metadata), "{}")
+    return {name: tuple(columns) for name, columns in json.loads(found).items()}

@@ -7,7 +7,7 @@ import datetime
 import decimal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from muntin.algebra.builtin import BuiltIn
 from muntin.algebra.sketches import Sketch
 from muntin.expressions import Expression, marked, sources
 from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import arrow, intake
+from muntin.slicing import intake
 from muntin.slicing.fields import ObjectField
 from muntin.slicing.having import check_truth
 from muntin.slicing.keys import KeyTable
@@ -25,6 +25,9 @@ from muntin.slicing.micro_batch import MicroBatchEngine
 from muntin.slicing.sketch_fields import SketchField
 from muntin.windows import count_tumbling
 from muntin.windows.base import Query
+from muntin.windows.durations import Clock, Duration
+
+NullTime = Literal["fail", "drop"]  # what becomes of records without a time
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,11 @@ class Job:
     keys: tuple[str, ...]
     tie: str | None
     types: Mapping[str, pa.DataType]  # of all columns that are read, and of expressions over them
-    lateness: int  # in ticks
+    lateness: Duration
     delay: int  # in ticks: how far the watermark is behind the largest time
     ahead: bool  # records are merged into panes before the shuffle
     buckets: int
+    null_time: NullTime = "fail"
     whole: Mapping[str, pa.DataType] = field(default_factory=dict)  # all columns, if late records are kept
     where: Expression | None = None  # which records it takes; None: all, or each query says
     wheres: tuple[str | None, ...] = (None,)  # of the jobs that it is one of
@@ -72,7 +76,6 @@ class Job:
         """
         chosen = None
         if self.where is not None:
-            intake.read_times(arrow.named(table, self.time), self.time)  # refuses records without a time
             chosen = np.asarray(self.where.evaluate(table).cast(pa.bool_()).fill_null(False))
             table = table.filter(pa.array(chosen))
         columns = {name: table[name] for name in self.whole}
@@ -81,9 +84,14 @@ class Job:
         return pa.table(columns), chosen
 
     @property
+    def clock(self) -> Clock:
+        """What one tick of the time column is."""
+        return intake.clock_of(self.types[self.time])
+
+    @property
     def clock_ticks(self) -> int:
         """Ticks in a millisecond, the unit of Spark's watermarks."""
-        nanoseconds = intake.clock_of(self.types[self.time]).nanoseconds
+        nanoseconds = self.clock.nanoseconds
         return 1 if nanoseconds is None else 10**6 // nanoseconds
 
     def engine(self, *, empty: bool = False) -> MicroBatchEngine:
@@ -93,10 +101,10 @@ class Job:
             [],
             dict(self.types),
             time_type,
-            intake.clock_of(time_type),
+            self.clock,
             policy="manual",
             delay=0,
-            lateness=self.lateness,
+            lateness=self.lateness.ticks(self.clock, "lateness"),
             tied=self.tie is not None,
             store="auto",
         )
@@ -123,11 +131,11 @@ class Job:
         return {
             "time": self.time,
             "key": list(self.keys),
+            "types": {name: str(self.types[name]) for name in (*self.keys, self.time)},
             "tie": self.tie,
-            "lateness": self.lateness,
+            "lateness": self.lateness.ticks(self.clock, "lateness"),
             "buckets": self.buckets,
             "where": None if self.wheres == (None,) else list(self.wheres),
-            "types": {name: str(self.types[name]) for name in (*self.keys, self.time)},
         }
 
     def output_schema(self) -> pa.Schema:
@@ -163,9 +171,8 @@ def make_job(
     operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
     time, read = str(operator._time), _types(operator, type_of)
     intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
-    lateness_ticks = operator._lateness.ticks(intake.clock_of(read[time]), "lateness")
     keys = tuple(operator._keys.names)
-    job = Job(dict(operator._queries), time, keys, tie, read, lateness_ticks, 0, False, buckets)
+    job = Job(dict(operator._queries), time, keys, tie, read, operator._lateness, 0, False, buckets)
     job.engine()  # refuses what no engine can compute
     return job
 

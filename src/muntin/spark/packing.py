@@ -21,8 +21,8 @@ from muntin.slicing.panes import cut, dump_panes
 from muntin.spark.job import Job
 
 BUCKET = "muntin bucket"
-PACKED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
-PACKED_DDL = "bucket int, blob binary"
+PACKED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary()), ("null_times", pa.int64())])
+PACKED_DDL = "bucket int, blob binary, null_times bigint"
 _ROWS, _BYTES = 1 << 20, 1 << 27  # cut together: more give fewer panes, and take more memory
 _KIND = b"muntin.kind"
 Places = NDArray[np.int64]
@@ -39,7 +39,10 @@ class Pack:
         """Pack the batches of a partition."""
         lanes = [(job, job.engine() if job.ahead else None) for job in self.job.lanes]
         silent = set(range(self.job.buckets * len(lanes))) if self.ticks else set()
-        for table in _chunks(batches):
+        null_times = 0
+        for chunk in _chunks(batches):
+            table = _with_times(chunk.rename_columns([*self.job.columns, BUCKET]), self.job)
+            null_times += chunk.num_rows - table.num_rows
             buckets = table[BUCKET].to_numpy()
             table = as_typed(table.drop_columns([BUCKET]), self.job)
             blobs: dict[int, bytes] = {}
@@ -50,8 +53,23 @@ class Pack:
                     blobs |= _blobs(job, some, places, engine)
             silent.difference_update(blobs)
             yield _packed(list(blobs), list(blobs.values()))
-        if silent:
-            yield _packed(sorted(silent), [None] * len(silent))
+        if self.ticks and (silent or null_times):  # any bucket may carry the count: all are added up
+            told = sorted(silent) or [0]
+            yield _packed(told, [None] * len(told), null_times)
+
+
+def _with_times(table: pa.Table, job: Job) -> pa.Table:
+    """Return the records that have a time; refuse others, if that is what the job says."""
+    times = table[job.time]
+    if not times.null_count:
+        return table
+    if job.null_time == "fail":
+        some = "1 record" if times.null_count == 1 else f"{times.null_count} records"
+        raise ValueError(
+            f"the time column {job.time!r} is null in {some}, and every record needs a time: give it one, or "
+            "leave such records out with null_time='drop'."
+        )
+    return table.filter(times.is_valid())
 
 
 def _blobs(
@@ -128,7 +146,9 @@ def has_panes(table: pa.Table) -> bool:
     return bool(table.schema.metadata[_KIND] == b"panes")
 
 
-def _packed(buckets: list[int], blobs: list[bytes] | list[None]) -> pa.RecordBatch:
+def _packed(buckets: list[int], blobs: list[bytes] | list[None], null_times: int = 0) -> pa.RecordBatch:
+    counts = [null_times, *[0] * (len(buckets) - 1)][: len(buckets)]
     return pa.RecordBatch.from_arrays(
-        [pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], schema=PACKED
+        [pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary()), pa.array(counts, pa.int64())],
+        schema=PACKED,
     )

@@ -16,11 +16,12 @@ from muntin.spark.combining import Bucket, Outcome, in_ticks, row_blobs
 from muntin.spark.job import Job
 from muntin.spark.late import among_windows
 from muntin.spark.packing import to_blob
+from muntin.windows.durations import in_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTERS = ("records_in", "late_dropped", "windows_emitted", "keys", "slices", "state_bytes")
+COUNTERS = ("records_in", "null_times", "late_dropped", "windows_emitted", "keys", "slices", "state_bytes")
 STEP_DDL = ", ".join(["rows binary", *(f"{name} bigint" for name in COUNTERS)])
 
 
@@ -39,8 +40,12 @@ class WindowProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """Process what a micro-batch has for a bucket."""
-        blobs = [blob for frame in rows for blob in frame["blob"] if blob is not None]
-        yield from self._step(key[0], blobs, timerValues.getCurrentWatermarkInMs())
+        blobs: list[bytes] = []
+        null_times = 0
+        for frame in rows:
+            blobs += [blob for blob in frame["blob"] if blob is not None]
+            null_times += int(frame["null_times"].sum())
+        yield from self._step(key[0], blobs, timerValues.getCurrentWatermarkInMs(), null_times)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -57,7 +62,7 @@ class WindowProcessor(StatefulProcessor):
 
     # ---- a step ----
 
-    def _step(self, number: int, blobs: list[bytes], milliseconds: int) -> Iterator[Any]:
+    def _step(self, number: int, blobs: list[bytes], milliseconds: int, null_times: int = 0) -> Iterator[Any]:
         job = self._lanes[number // self._job.buckets]
         watermark = in_ticks(milliseconds, job)
         head = self._head(number)
@@ -65,7 +70,7 @@ class WindowProcessor(StatefulProcessor):
             bucket = Bucket.new(job)
         else:
             same = len(head.staying(job.queries)) == len(head.queries) == len(job.queries)
-            if same and not blobs and head.watermark >= watermark:
+            if same and not blobs and not null_times and head.watermark >= watermark:
                 return
             bucket = self._restore(job, number, head, watermark)
         watermark = max(watermark, bucket.engine.watermark)
@@ -73,7 +78,7 @@ class WindowProcessor(StatefulProcessor):
         self._save(bucket, {} if head is None else head.digests)
         self._set_timer(bucket, milliseconds)
         rows = among_windows(done.rows, done.late, job.whole) if job.whole else done.rows
-        yield _frame(rows, self._schema, _counters(bucket, done))
+        yield _frame(rows, self._schema, _counters(bucket, done, null_times))
 
     def _set_timer(self, bucket: Bucket, milliseconds: int) -> None:
         """Ask to be called when the watermark moves, as long as there is something that may come of it.
@@ -99,7 +104,7 @@ class WindowProcessor(StatefulProcessor):
             raise SnapshotError(_UNREADABLE.format(number, error)) from error
 
     def _restore(self, job: Job, number: int, head: Head, watermark: int) -> Bucket:
-        _check_setting(head.setting, job.setting())
+        _check_setting(head.setting, job)
         bucket = Bucket(job, job.engine(empty=True), job.key_table())
         _check_types(head.tables["types"].schema, job)
         try:
@@ -131,11 +136,14 @@ class WindowProcessor(StatefulProcessor):
 _UNREADABLE = "the state of bucket {} in the checkpoint cannot be read, and is left as it is: {}"
 
 
-def _check_setting(there: dict[str, Any], here: dict[str, Any]) -> None:
-    for name, value in here.items():
-        if there.get(name) != value:
+def _check_setting(there: dict[str, Any], job: Job) -> None:
+    for name, here in job.setting().items():
+        if there.get(name) != here:
+            was, now = repr(there.get(name)), repr(here)
+            if name == "lateness":  # kept in ticks, which no user has typed
+                was, now = in_words(there[name], job.clock), str(job.lateness)
             raise ValueError(
-                f"the checkpoint was written with {name}={there.get(name)!r}, and this job has {value!r}: "
+                f"the checkpoint was written with {name}={was}, and this job has {now}: "
                 "give the same, or begin with a new checkpoint."
             )
 
@@ -151,10 +159,11 @@ def _check_types(there: pa.Schema, job: Job) -> None:
             )
 
 
-def _counters(bucket: Bucket, done: Outcome) -> dict[str, int]:
+def _counters(bucket: Bucket, done: Outcome, null_times: int) -> dict[str, int]:
     engine = bucket.engine
     live = (engine.live_keys(bucket.keys), engine.slice_count(), engine.state_bytes())
-    return dict(zip(COUNTERS, (done.came, done.dropped, done.rows.num_rows, *live), strict=True))
+    counts = (done.came, null_times, done.dropped, done.rows.num_rows, *live)
+    return dict(zip(COUNTERS, counts, strict=True))
 
 
 def _frame(rows: pa.Table, schema: pa.Schema, counters: dict[str, int]) -> pd.DataFrame:

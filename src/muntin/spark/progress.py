@@ -120,6 +120,7 @@ PANELS: dict[str, Callable[[BatchMetrics], float | None]] = {
     "state, MB": lambda batch: batch.state_bytes / 1e6,
     "watermark lag, s": lambda batch: batch.watermark_lag,
 }
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _STAMP = pa.timestamp("us", "UTC")
 _TYPES = {
     "batch": pa.int64(),
@@ -148,9 +149,9 @@ def read_progress(report: Mapping[str, Any]) -> BatchMetrics:
     """
     seconds = report.get("durationMs", {}).get("triggerExecution", 0) / 1000
     times = {name: _moment(text) for name, text in report.get("eventTime", {}).items()}
-    newest, watermark = times.get("max"), times.get("watermark")
-    if watermark is not None and watermark.timestamp() == 0:
-        watermark = None  # Spark's word for: not known yet
+    # Spark's word for a watermark that is not known yet, and for the newest of times that are all null.
+    known = {name: moment for name, moment in times.items() if moment != _EPOCH}
+    newest, watermark = known.get("max"), known.get("watermark")
     stores = report.get("stateOperators", [])
     return BatchMetrics(
         query=report.get("name") or str(report.get("id")),

@@ -40,9 +40,14 @@ class Clock:
 
     nanoseconds: int | None
 
-    def __str__(self) -> str:
+    @property
+    def unit(self) -> str:
+        """The name of a tick, in the plural."""
         names = {1: "nanoseconds", 1_000: "microseconds", 1_000_000: "milliseconds", 1_000_000_000: "seconds"}
-        return "integers" if self.nanoseconds is None else f"timestamps in {names[self.nanoseconds]}"
+        return "integers" if self.nanoseconds is None else names[self.nanoseconds]
+
+    def __str__(self) -> str:
+        return self.unit if self.nanoseconds is None else f"timestamps in {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Duration:
         if least is not None and amount < least:
             raise ValueError(f"{what} must be {'above' if least else 'at least'} zero, not {value!r}.")
         if abs(amount) >= LIMIT:
-            raise ValueError(f"{what} must be shorter than 2^62, not {value!r}.")
+            raise ValueError(f"{what} must be shorter than {longest(duration)}, not {value!r}.")
         return duration
 
     @property
@@ -106,7 +111,8 @@ class Duration:
             )
         if self.nanoseconds % clock.nanoseconds:
             raise ValueError(
-                f"{what} is {self.text!r}, which is no whole number of ticks: times are {clock}."
+                f"{what} is {self.text!r}, which is no whole number of {clock.unit}: the time column holds "
+                f"{clock}."
             )
         return self.nanoseconds // clock.nanoseconds
 
@@ -138,6 +144,11 @@ def _parse(text: str, what: str) -> int:
     return sign * total
 
 
+def longest(duration: Duration) -> str:
+    """Return what durations must be shorter than, as people read it."""
+    return "2^62" if duration.nanoseconds is None else "146 years (2^62 nanoseconds)"
+
+
 def in_words(ticks: int, clock: Clock) -> str:
     """Return a number of ticks as a duration that people read.
 
@@ -149,6 +160,8 @@ def in_words(ticks: int, clock: Clock) -> str:
 
 def _written(nanoseconds: int) -> str:
     """Return a duration in the largest unit that divides it."""
+    if not nanoseconds:
+        return "0s"
     unit = next(u for u, size in reversed(_UNITS.items()) if nanoseconds % size == 0)
     return f"{nanoseconds // _UNITS[unit]}{unit}"
 
