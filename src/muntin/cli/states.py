@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import pyarrow as pa
 
 from muntin.cli.config import Pipeline
 from muntin.cli.mistakes import MistakeError, one_line
-from muntin.cli.sinks import Parts, write_whole
+from muntin.cli.sinks import Parts
 from muntin.cli.sources import Source
+from muntin.files import PENDING, write_whole
 from muntin.slicing.envelope import SnapshotError, pack, unpack
 
 _META, _CHECKPOINT, _LOCK, _SPARK, _PARTS = "run.json", "embedded.checkpoint", "lock", "spark", "parts"
@@ -46,7 +48,7 @@ class State:
         self.folder = folder
         self._check_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.folder / _LOCK).open("w")
+        self._lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         self._held = False
         try:
             self._meta = self._taken(fresh=fresh)
@@ -70,7 +72,7 @@ class State:
         if self.folder.exists() and not self.folder.is_dir():
             raise MistakeError(f"{self.folder} is no folder: name another path in [checkpoint].")
         names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
-        others = [name for name in names if name.removeprefix(".").removesuffix(".pending") not in _OURS]
+        others = [name for name in names if name.removeprefix(".").removesuffix(PENDING) not in _OURS]
         if others:
             raise MistakeError(
                 f"the folder {self.folder} holds {others[0]!r}, which is no part of a checkpoint: "
@@ -107,7 +109,8 @@ class State:
             self._clear()
             described = None if opened is None else opened.described()
             meta = {"engine": self._engine, "digest": self._pipeline.digest, "source": described}
-            write_whole(self.folder / _META, lambda path: _write_text(path, json.dumps(meta)))
+            content = json.dumps(meta).encode()
+            write_whole(self.folder / _META, lambda file: file.write(content))
             return opened
         if self._meta["source"] is None:
             return None
@@ -134,7 +137,7 @@ class State:
         facts = {"batches": reached.batches, "largest": reached.largest}
         facts |= {"records": reached.records, "windows": reached.windows}
         blob = pack(facts, {"operator": pa.table({"state": pa.array([reached.operator], pa.large_binary())})})
-        write_whole(self.folder / _CHECKPOINT, lambda path: _write_bytes(path, blob))
+        write_whole(self.folder / _CHECKPOINT, lambda file: file.write(blob))
 
     def reached(self) -> Reached:
         """Return how far the run had come."""
@@ -172,7 +175,7 @@ class State:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        for path in self.folder.glob(".*.pending"):
+        for path in self.folder.glob(f".*{PENDING}"):
             path.unlink()
 
     def end(self) -> None:
@@ -184,14 +187,6 @@ class State:
         if self._held and not (self.folder / _META).exists():
             (self.folder / _LOCK).unlink()
             self.folder.rmdir()
-        self._lock.close()
+        os.close(self._lock)
         if self._temporary is not None:
             self._temporary.cleanup()
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text)
-
-
-def _write_bytes(path: Path, blob: bytes) -> None:
-    path.write_bytes(blob)

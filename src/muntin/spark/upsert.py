@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
+from muntin.files import write_new, write_whole
 from muntin.slicing.output import FIXED
 from muntin.spark.identity import BOUNDS, Identities, noted
 from muntin.spark.late import refuse_late
@@ -111,12 +112,9 @@ class ParquetTable:
         number = int(state["version"].split("-")[1]) + 1 if state["version"] else 0
         # A writer that was killed may have left a file of this number: each has a name of its own.
         state["version"] = f"version-{number:010}-{uuid.uuid4().hex[:8]}.parquet"
-        parquet.write_table(table, self._directory / state["version"])
-        _sync(self._directory / state["version"])
-        pending = self._directory / "current.json.pending"
-        pending.write_text(json.dumps(state))
-        _sync(pending)
-        os.replace(pending, self._directory / "current.json")
+        write_new(self._directory / state["version"], lambda file: parquet.write_table(table, file))
+        content = json.dumps(state).encode()
+        write_whole(self._directory / "current.json", lambda file: file.write(content))
         for old in self._directory.glob("version-*.parquet"):
             if int(old.name.split("-")[1]) <= number - _KEPT:
                 old.unlink()
@@ -340,9 +338,3 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     )
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on disk, so that no crash leaves a name without its content."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
