@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from muntin.cli.ledger import Entry
 from muntin.cli.mistakes import MistakeError
 from muntin.files import PENDING, write_whole
 
@@ -103,13 +105,26 @@ class Parts:
                 f"the folder {self.folder} holds {others[0]!r}, which is no part of a run: name another path."
             )
 
-    def write(self, number: int, rows: pa.Table) -> None:
-        """Write the rows of a step, or of the same step again; a step without rows has no file."""
+    def write(self, number: int, rows: pa.Table | None) -> str | None:
+        """Write the rows of a step, or of the same step again; return the digest of the file.
+
+        A step without rows has no file.
+        """
         path = self.folder / f"part-{number:06}.{self._kind}"
-        if rows.num_rows:
-            write_table(path, rows, self._kind)
-        else:
+        if rows is None or not rows.num_rows:
             path.unlink(missing_ok=True)
+            return None
+        write_table(path, rows, self._kind)
+        return _digest(path)
+
+    def entry(self, steps: int) -> Entry:
+        """Return what the files of so many steps come to."""
+        entry = Entry()
+        for path in sorted(_listed(self.folder)):
+            found = _PART.fullmatch(path.name)
+            if found is not None and int(found[1]) < steps:
+                entry = entry.plus(int(found[1]), _digest(path))
+        return entry
 
     def remove_from(self, number: int) -> None:
         """Remove what was written in this step and later."""
@@ -126,3 +141,8 @@ class Parts:
 
 def _listed(folder: Path) -> Sequence[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

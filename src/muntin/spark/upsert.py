@@ -100,11 +100,19 @@ class ParquetTable:
 
     def _state(self) -> dict[str, Any]:
         """Return which version is current, and the last micro-batch of each stream."""
+        path = self._directory / "current.json"
         try:
-            state: dict[str, Any] = json.loads((self._directory / "current.json").read_text())
+            state = json.loads(path.read_text())
+            version, batches = state["version"], state["batches"]
+            if re.fullmatch(r"version-\d{10}-\w+\.parquet", version) is None or not isinstance(batches, dict):
+                raise ValueError
         except FileNotFoundError:
             return {"version": None, "batches": {}}
-        return state
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{path} is damaged: restore the directory from a copy, or write into another one."
+            ) from error
+        return {"version": version, "batches": batches}
 
     def _switch(self, table: pa.Table, state: dict[str, Any]) -> None:
         """Write a version beside the current one, then say that it is current; the latter is atomic."""
