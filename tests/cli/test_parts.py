@@ -16,7 +16,7 @@ from muntin.cli.folding import fold
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.reports import Counts, Report
 from muntin.cli.running import run
-from muntin.cli.sinks import Parts, write_whole
+from muntin.cli.sinks import Parts
 from muntin.cli.sources import Source, open_source
 from muntin.cli.toml_lines import Lines
 
@@ -143,19 +143,6 @@ def test_row_groups_are_cut_into_batches(tmp_path):
     values = pa.concat_tables([source.read(number) for number in range(len(source.batches))])
     assert values.schema == pa.schema([("v", pa.int64())])
     assert values["v"].to_pylist() == list(range(1000))
-
-
-def test_what_cannot_be_written_leaves_nothing(tmp_path):
-    (tmp_path / "out").write_text("before")
-
-    def fail(path):
-        path.write_text("half")
-        raise OSError("no more")
-
-    with pytest.raises(OSError, match="no more"):
-        write_whole(tmp_path / "out", fail)
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
-    assert (tmp_path / "out").read_text() == "before"
 
 
 KAFKA = """[source]

@@ -19,12 +19,20 @@ VALUES = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
 SQUARES = [9.0, 10.0, 17.0, 17.0, 26.0, 106.0, 85.0, 40.0]
 
 
-def fresh(code, cache, **environment):
-    """Run code in a new process with this cache directory, and return what it prints."""
-    env = {**os.environ, "MUNTIN_CACHE_DIR": str(cache), "PYTHONPATH": os.getcwd(), **environment}
+PATH = os.pathsep.join([os.path.join(os.getcwd(), "src"), os.getcwd()])
+
+
+def process(code, cache, **environment):
+    """Run code in a new process with this cache directory, and return what it prints, and warns of."""
+    env = {**os.environ, "MUNTIN_CACHE_DIR": str(cache), "PYTHONPATH": PATH, **environment}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return done.stdout.strip(), done.stderr
+
+
+def fresh(code, cache, **environment):
+    """Run code in a new process with this cache directory, and return what it prints."""
+    return process(code, cache, **environment)[0]
 
 
 SLIDE = """
@@ -64,7 +72,7 @@ print(sum(kernel._code._namespace['slide'].stats.cache_hits.values()))
 
 
 def test_many_processes_at_once(tmp_path):
-    env = {**os.environ, "MUNTIN_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.getcwd()}
+    env = {**os.environ, "MUNTIN_CACHE_DIR": str(tmp_path), "PYTHONPATH": PATH}
     running = [
         subprocess.Popen([sys.executable, "-c", SLIDE], env=env, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -239,7 +247,7 @@ class Scaled(mt.Aggregate):
 print(mt.swag.Recalculate.slide(Scaled(), [1.0, 4.0], window=1).tolist())
 """
     (tmp_path / "main.py").write_text(code)
-    return fresh("import main", cache, PYTHONPATH=str(tmp_path), **environment)
+    return fresh("import main", cache, PYTHONPATH=os.pathsep.join([str(tmp_path), PATH]), **environment)
 
 
 def test_what_another_module_holds_is_never_frozen_into_kept_code(tmp_path):

@@ -7,18 +7,23 @@ import shutil
 import signal
 import subprocess
 import threading
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 from pyarrow import json as ndjson
+from pyspark.errors import StreamingQueryException
 
+from muntin.cli import running
 from muntin.cli.config import load
 from muntin.cli.mistakes import MistakeError
 from muntin.cli.on_spark import SparkRun
+from muntin.cli.outlets import Outlet
 from muntin.cli.running import run
 from muntin.cli.sources import open_source
-from tests.cli.program import EXAMPLES, command
+from tests.cli.program import EXAMPLES, TICKS, command, write_ticks
+from tests.cli.test_checkpoint import cut, empty, remove
 
 READERS = {".csv": csv.read_csv, ".parquet": parquet.read_table, ".ndjson": ndjson.read_json}
 NAMES = ["speed", "possession", "machines", "stocks", "ticks"]  # the first is killed
@@ -92,6 +97,51 @@ def test_the_examples_on_both_engines(folders):
     )
 
 
+FEW = TICKS.replace('"4kB"', '"10kB"')
+DAMAGE = [
+    ("parts", remove, "parts holds 0 files with rows and not 2"),
+    ("parts/part-000001.parquet", cut, "a file in parts is not as it was written"),
+    ("written.json", remove, "written.json is missing"),
+    ("run.json", remove, "run.json is missing"),
+    ("spark", remove, "spark is missing"),
+    ("spark/commits/2", remove, "spark/commits/2 is missing"),  # the next batch is planned already
+    ("spark/commits/2", empty, "cannot be read by Spark .*Failed to read log file"),
+    ("spark/metadata", cut, "cannot be read by Spark .*Unexpected end-of-input"),
+    ("spark/state/0/0/1.zip", remove, "cannot be read by Spark .*CANNOT_LOAD_STATE_STORE"),
+]
+
+
+def test_a_checkpoint_that_is_not_whole_is_refused(spark, tmp_path, monkeypatch):
+    """Kill a run in its fourth micro-batch; whatever is done to its checkpoint, no row is lost unseen."""
+    write_ticks(tmp_path, pipeline=FEW.replace("out.csv", "want.csv"))
+    pipeline, checkpoint = tmp_path / "ticks.toml", tmp_path / "out.csv.checkpoint"
+    assert run([pipeline], "embedded", fresh=False, as_lines=True) == 0
+    pipeline.write_text(FEW)
+    monkeypatch.setattr(running, "_session", lambda engine: nullcontext(spark))
+
+    def killed(outlet, number, rows, write=Outlet.write):
+        if number == 3:
+            raise ZeroDivisionError
+        write(outlet, number, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Outlet, "write", killed)
+        with pytest.raises(StreamingQueryException, match="ZeroDivisionError"):
+            run([pipeline], "spark", fresh=False, as_lines=True)
+    shutil.copytree(checkpoint, tmp_path / "whole")
+    for name, damage, told in DAMAGE:
+        shutil.rmtree(checkpoint)
+        shutil.copytree(tmp_path / "whole", checkpoint)
+        damage(checkpoint / name)
+        with pytest.raises(MistakeError, match=rf"^the checkpoint in .*{told}.*, or begin anew with --fresh"):
+            run([pipeline], "spark", fresh=False, as_lines=True)
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "whole", checkpoint)
+    assert run([pipeline], "spark", fresh=False, as_lines=True) == 0
+    want, got = (csv.read_csv(tmp_path / name) for name in ("want.csv", "out.csv"))
+    assert got.select(["query", "window_start", "trades"]) == want.select(["query", "window_start", "trades"])
+
+
 class Nothing:
     """Stands for what a run has no use for before its source is opened."""
 
@@ -99,6 +149,10 @@ class Nothing:
 
     def begin(self, after):
         """Take note of nothing."""
+
+    def committed(self):
+        """Return how many micro-batches were done."""
+        return 0
 
     def write(self, number, rows):
         """Fail: nothing is to be written."""

@@ -168,6 +168,19 @@ def test_a_killed_writer_leaves_the_table_as_it_was(tmp_path, monkeypatch):
     assert table.read()["n"].to_pylist() == [2]
 
 
+@pytest.mark.parametrize(
+    "content", ["", "{", "{}", "[]", '{"version": 7, "batches": {}}', '{"version": "../x", "batches": {}}']
+)
+def test_a_damaged_table_says_so(tmp_path, content):
+    table = ParquetTable(tmp_path)
+    table.take(rows(("a", "s", 1, 8, None, 0, "insert", 2)), "x", 0)
+    (tmp_path / "current.json").write_text(content)
+    for ask in (table.read, lambda: table.take(rows(("a", "s", 1, 8, None, 1, "update", 3)), "x", 1)):
+        with pytest.raises(ValueError, match=r"current\.json is damaged: restore the directory from a copy"):
+            ask()
+    assert (tmp_path / "current.json").read_text() == content
+
+
 def test_old_versions_go_but_the_last_one(tmp_path):
     table = ParquetTable(tmp_path)
     for batch in range(5):

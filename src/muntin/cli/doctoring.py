@@ -120,21 +120,24 @@ def _sketches() -> Check:
 
 def _cache() -> Check:
     """Look whether compiled kernels can be kept."""
-    from muntin.kernels.modules import cache_directory
+    from muntin.kernels.modules import choose_directory
 
-    folder = cache_directory()
-    advice = "name a folder that can be written to in MUNTIN_CACHE_DIR, or each start compiles anew"
+    folder, refused = choose_directory()
+    advice = "name a folder that only you can write to in MUNTIN_CACHE_DIR, or each start compiles anew"
     if folder is None:
-        return Check("kernel cache", "amiss", "the user has no home", advice)
+        found = "; ".join(refused) or "there is no folder that can be made"
+        return Check("kernel cache", "amiss", found, advice)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         return Check("kernel cache", "amiss", f"{folder}: {error.strerror}", advice)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    return Check("kernel cache", "ok", f"{folder}: {len(files)} files, {size / 1e6:.0f} MB")
+    found = f"{folder}: {len(files)} files, {size / 1e6:.0f} MB"
+    if refused:
+        return Check("kernel cache", "warning", f"{found}; {'; '.join(refused)}", advice)
+    return Check("kernel cache", "ok", found)
 
 
 def _memory() -> Check:

@@ -34,6 +34,7 @@ class EmbeddedRun:
         self._outlet, self._report = outlet, report
         reached = state.reached()
         self._done, self._largest = reached.batches, reached.largest
+        self._saved = self._done
         self._operator = self._make(reached)
         late = self._operator.metrics.late_dropped
         self.counts = Counts(reached.records, reached.windows, late, None, self._done, len(source.batches))
@@ -124,8 +125,9 @@ class EmbeddedRun:
 
     def _save(self) -> None:
         """Write the rows, then the checkpoint: rows without one are removed by the next run."""
-        if self._rows:
-            self._outlet.write(self._done - 1, self._outlet.joined(self._rows))
-            self._rows = []
+        if self._done == self._saved:
+            return
+        self._outlet.write(self._done - 1, self._outlet.joined(self._rows) if self._rows else None)
+        self._rows, self._saved = [], self._done
         counts, blob = self.counts, self._operator.snapshot()
         self._state.save(Reached(self._done, self._largest, counts.records, counts.windows, blob))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from muntin.cli.mistakes import OK, MistakeError, full_disk, one_line
-from muntin.cli.sinks import as_json, write_whole
+from muntin.cli.sinks import as_json, as_line
+from muntin.files import write_whole
 from muntin.generate import GENERATORS, Arrivals
 
 _NAMES = {"debs12": ("factory", "machines"), "debs13": ("football", "hertz"), "stocks": ("stocks", "symbols")}
@@ -45,9 +46,9 @@ def generate(
         raise MistakeError(one_line(error)) from error
     began, written = time.monotonic(), 0
 
-    def write(path: Path) -> None:
+    def write(file: BinaryIO) -> None:
         nonlocal written
-        with writer(path, arrivals.recording.schema) as take:
+        with writer(file, arrivals.recording.schema) as take:
             for table in _tables(arrivals, quiet=as_lines):
                 take(table)
                 written += table.num_rows
@@ -75,29 +76,28 @@ Take = Callable[[pa.Table], None]
 
 
 @contextmanager
-def _to_parquet(path: Path, schema: pa.Schema) -> Iterator[Take]:
-    with pq.ParquetWriter(path, schema) as writer:
+def _to_parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[Take]:
+    with pq.ParquetWriter(file, schema) as writer:
         yield writer.write_table
 
 
 @contextmanager
-def _to_csv(path: Path, schema: pa.Schema) -> Iterator[Take]:
-    with csv.CSVWriter(path, schema) as writer:
+def _to_csv(file: BinaryIO, schema: pa.Schema) -> Iterator[Take]:
+    with csv.CSVWriter(file, schema) as writer:
         yield writer.write_table
 
 
 @contextmanager
-def _to_ndjson(path: Path, schema: pa.Schema) -> Iterator[Take]:
+def _to_ndjson(file: BinaryIO, schema: pa.Schema) -> Iterator[Take]:
     del schema
-    with path.open("w", encoding="utf-8") as file:
 
-        def take(table: pa.Table) -> None:
-            file.writelines(as_json(row) + "\n" for row in table.to_pylist())
+    def take(table: pa.Table) -> None:
+        file.writelines(as_line(row) for row in table.to_pylist())
 
-        yield take
+    yield take
 
 
-_WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
+_WRITERS: dict[str, Callable[[BinaryIO, pa.Schema], Any]] = {
     ".parquet": _to_parquet,
     ".csv": _to_csv,
     ".ndjson": _to_ndjson,

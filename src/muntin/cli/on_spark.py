@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_CONDITION = re.compile(r"\[(?!STREAM_FAILED)[A-Z_.]+\] [^\n]*")  # an error of Spark's, by name
+_LONGEST = 300  # characters
 BUCKETS = 4  # over which keys are spread; a checkpoint holds to it
 _POLL = 0.2  # seconds
 _USERS = re.compile(
@@ -42,20 +44,21 @@ class SparkRun:
         self._state, self._outlet, self._report = state, outlet, report
         self.counts = Counts(of=None if source is None else len(source.batches))
         self._told = -1  # the last micro-batch that was counted
-        if not state.resumes:
-            outlet.begin(after=0)
-        elif pipeline.watermark is not None:
-            self.counts.batches = len(list((state.spark / "commits").glob("[0-9]*")))
+        done = 0 if pipeline.watermark is None else state.committed()  # else, all is computed at once
+        outlet.begin(after=done)
+        if state.resumes and pipeline.watermark is not None:
+            self.counts.batches = done
             report.resumed(self.counts)
 
     def run(self, interrupted: threading.Event) -> bool:
         """Process what is left; tell whether it came to its end."""
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             run = self._batch if self._pipeline.watermark is None else self._stream
             return run(interrupted)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise self._users(error) from error
 
     def _users(self, error: Exception) -> Exception:
@@ -69,7 +72,11 @@ class SparkRun:
                 "org.apache.spark:spark-sql-kafka-0-10_2.13:<version of pyspark> pyspark-shell'."
             )
         found = _USERS.findall(said)
-        return MistakeError(f"{self._pipeline.path}: {found[-1].strip()}") if found else error
+        if found:
+            return MistakeError(f"{self._pipeline.path}: {found[-1].strip()}")
+        if self._state.resumes and not self._outlet.steps:  # what it read so far is the checkpoint
+            return self._state.cannot_be_read(_reason(said))
+        return error
 
     def _arguments(self) -> dict[str, Any]:
         p = self._pipeline
@@ -145,8 +152,7 @@ class SparkRun:
         from muntin.spark.finishing import open_windows
 
         rows = open_windows(df, self._pipeline.queries, self._state.spark, **self._arguments()).toArrow()
-        last = max(int(path.name) for path in (self._state.spark / "commits").glob("[0-9]*"))
-        self._outlet.write(last + 1, rows)
+        self._outlet.write(self._state.committed(), rows)
         self.counts.windows += rows.num_rows
 
     def _tell(self, query: StreamingQuery) -> None:
@@ -166,6 +172,12 @@ class SparkRun:
             if self._source is not None and offset:
                 self.counts.batches = int(json.loads(offset)["batch"])
             self._report.step(self.counts)
+
+
+def _reason(said: str) -> str:
+    """Return the shortest account of a failure that Spark gives: that of its innermost error, by name."""
+    named = _CONDITION.findall(said)
+    return one_line(ValueError(named[-1] if named else said.partition("=== Streaming Query")[0]))[:_LONGEST]
 
 
 _DDL = {

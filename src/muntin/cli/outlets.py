@@ -17,7 +17,7 @@ class Outlet:
     """Takes the rows of each step by its number; the same number again replaces them."""
 
     def __init__(self, pipeline: Pipeline, state: State, report: Report) -> None:
-        self._pipeline, self._report = pipeline, report
+        self._pipeline, self._state, self._report = pipeline, state, report
         sink = pipeline.sink
         self._changes = sink.path is not None and sink.rows == "changes"
         if self._changes and sink.path is not None:
@@ -27,9 +27,14 @@ class Outlet:
             self._parts = state.parts
         self._empty: pa.Table | None = None
         self._written = 0
+        self.steps = 0  # that this run has done
 
     def begin(self, after: int) -> None:
-        """Forget the rows of steps from this number on: their run did not get to say that they count."""
+        """Forget the rows of steps from this number on: their run did not get to say that they count.
+
+        Those of steps before it must be there, unless they went into a folder of the user's.
+        """
+        self._state.go_on(after, with_parts=not self._changes)
         self._parts.remove_from(after)
 
     @staticmethod
@@ -37,11 +42,14 @@ class Outlet:
         """Return rows of several calls as one table; a type may have widened in between."""
         return pa.concat_tables(map(plain, tables), promote_options="permissive")
 
-    def write(self, number: int, rows: pa.Table) -> None:
-        """Take the rows of a step."""
-        self._empty = plain(rows.slice(0, 0))
-        self._written += rows.num_rows
-        self._parts.write(number, plain(rows))
+    def write(self, number: int, rows: pa.Table | None) -> None:
+        """Take the rows of a step, which may have none."""
+        if rows is not None:
+            rows = plain(rows)
+            self._empty = rows.slice(0, 0)
+            self._written += rows.num_rows
+        self._state.ledger.note(number, self._parts.write(number, rows))
+        self.steps += 1
 
     def end(self, *, complete: bool) -> tuple[int, str | None]:
         """Put the rows that stand into the sink; return how many, and where they are.

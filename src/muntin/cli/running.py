@@ -15,7 +15,7 @@ from muntin.cli.mistakes import INTERRUPTED, OK, SPARK, MistakeError, full_disk,
 from muntin.cli.outlets import Outlet
 from muntin.cli.reports import Report
 from muntin.cli.sources import Source
-from muntin.cli.states import State
+from muntin.cli.states import NotWholeError, State
 from muntin.cli.terminal import errors_into, interruption
 
 
@@ -141,6 +141,8 @@ def _run_one(
     except OSError as error:
         state.give_up()
         raise _without_room(pipeline, state, error) from error
+    except NotWholeError:
+        raise
     except MistakeError as error:
         state.give_up()
         raise (_without_room(pipeline, state, error) if full_disk(error) else error) from error

@@ -1,41 +1,29 @@
-"""Where rows go: files that appear whole or not at all."""
+"""Where rows go: files of several formats."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from muntin.cli.ledger import Entry
 from muntin.cli.mistakes import MistakeError
+from muntin.files import PENDING, write_whole
 
 _PART = re.compile(r"part-(\d{6})\.(parquet|csv|ndjson)")
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let a file be written beside its place, and put it there when it is whole and on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pending = path.with_name(f".{path.name}.pending")
-    try:
-        write(pending)
-        with pending.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(pending, path)
-    except BaseException:
-        pending.unlink(missing_ok=True)
-        raise
-
-
 def write_table(path: Path, table: pa.Table, kind: str) -> None:
     """Write a table as parquet, csv or ndjson."""
-    write_whole(path, lambda pending: _WRITERS[kind](plain(table), pending))
+    write_whole(path, lambda file: _WRITERS[kind](plain(table), file))
 
 
 def plain(table: pa.Table) -> pa.Table:
@@ -47,23 +35,22 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path)
+def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
+    pq.write_table(table, file)
 
 
-def _write_csv(table: pa.Table, path: Path) -> None:
+def _write_csv(table: pa.Table, file: BinaryIO) -> None:
     """Write text; lists and structs, for which CSV has no form, as JSON."""
     for place, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
             texts = [None if value is None else as_json(value) for value in table[field.name].to_pylist()]
             table = table.set_column(place, field.name, pa.array(texts, pa.string()))
-    csv.write_csv(table, path)
+    csv.write_csv(table, file)
 
 
-def _write_ndjson(table: pa.Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for batch in table.to_batches(max_chunksize=4096):
-            file.writelines(as_json(row) + "\n" for row in batch.to_pylist())
+def _write_ndjson(table: pa.Table, file: BinaryIO) -> None:
+    for batch in table.to_batches(max_chunksize=4096):
+        file.writelines(as_line(row) for row in batch.to_pylist())
 
 
 _WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "ndjson": _write_ndjson}
@@ -72,6 +59,11 @@ _WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "ndjson": _write_ndjso
 def as_json(value: Any) -> str:
     """Return a value as JSON, with text for what JSON has no form for: times are in ISO 8601."""
     return json.dumps(_finite(value), ensure_ascii=False, default=_text)
+
+
+def as_line(row: Any) -> bytes:
+    """Return a row as a line of a file."""
+    return (as_json(row) + "\n").encode()
 
 
 def _finite(value: Any) -> Any:
@@ -106,20 +98,33 @@ class Parts:
         others = [
             p.name
             for p in _listed(self.folder)
-            if not _PART.fullmatch(p.name.removeprefix(".").removesuffix(".pending"))
+            if not _PART.fullmatch(p.name.removeprefix(".").removesuffix(PENDING))
         ]
         if others:
             raise MistakeError(
                 f"the folder {self.folder} holds {others[0]!r}, which is no part of a run: name another path."
             )
 
-    def write(self, number: int, rows: pa.Table) -> None:
-        """Write the rows of a step, or of the same step again; a step without rows has no file."""
+    def write(self, number: int, rows: pa.Table | None) -> str | None:
+        """Write the rows of a step, or of the same step again; return the digest of the file.
+
+        A step without rows has no file.
+        """
         path = self.folder / f"part-{number:06}.{self._kind}"
-        if rows.num_rows:
-            write_table(path, rows, self._kind)
-        else:
+        if rows is None or not rows.num_rows:
             path.unlink(missing_ok=True)
+            return None
+        write_table(path, rows, self._kind)
+        return _digest(path)
+
+    def entry(self, steps: int) -> Entry:
+        """Return what the files of so many steps come to."""
+        entry = Entry()
+        for path in sorted(_listed(self.folder)):
+            found = _PART.fullmatch(path.name)
+            if found is not None and int(found[1]) < steps:
+                entry = entry.plus(int(found[1]), _digest(path))
+        return entry
 
     def remove_from(self, number: int) -> None:
         """Remove what was written in this step and later."""
@@ -136,3 +141,8 @@ class Parts:
 
 def _listed(folder: Path) -> Sequence[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,6 +18,7 @@ from pyarrow import csv, json
 from muntin.cli.mistakes import MistakeError, one_line
 from muntin.generate import GENERATORS, Arrivals
 from muntin.generate.arrival import MICROSECONDS, TIME_TYPE, cut_off
+from muntin.slicing.described import Described
 from muntin.windows.durations import Duration
 
 _SUFFIXES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "ndjson": (".ndjson", ".jsonl", ".json")}
@@ -96,6 +97,28 @@ class Source:
             if not Path(path).is_file() or Version.of(path) != version:
                 return path
         return None
+
+
+def check_description(described: Described, spec: Mapping[str, Any]) -> None:
+    """Refuse what does not describe a source of this pipeline; its file may have been named otherwise."""
+    there, here = ({k: v for k, v in one.items() if k != "path"} for one in (described["spec"].table(), spec))
+    if there != here:
+        described["spec"].wrong("that of the pipeline")
+    try:
+        pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"].text())))
+    except (ValueError, pa.ArrowException):
+        described["schema"].wrong("a schema")
+    files = {path: version.wholes() for path, version in described["files"].items()}
+    for path, version in files.items():
+        if len(version) != len(Version._fields):
+            described["files"][path].wrong("a size and a time")
+    for batch in described["batches"].each():
+        if not batch.each():
+            batch.wrong("the parts of a batch")
+        for file, begin, end in (stretch.each(3) for stretch in batch.each()):
+            end.whole(begin.whole(0))
+            if file.text() not in (files or [""]):
+                file.wrong("a file of the source")
 
 
 def open_source(spec: Mapping[str, Any], time: str | None) -> Source:

@@ -8,13 +8,16 @@ import sys
 import tempfile
 import threading
 import types
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from muntin.algebra.aggregate import Function
 from muntin.kernels.source import NoSourceError, write_out
+from muntin.kernels.trust import doubt, make_private
 
 # Kept code holds copies of the intrinsics, so their text is part of what it is named after. It is a resource
 # because muntin may lie in an archive.
@@ -22,6 +25,7 @@ _TEXT = resources.files("muntin.kernels").joinpath("intrinsics.py").read_bytes()
 INTRINSICS = hashlib.sha256(_TEXT).hexdigest()[:12]
 _LOADING = threading.RLock()
 _STAMP = 1_000_000_000  # numba keys its cache by the file's time; content is in the name, so time is fixed
+_KEPT = "__pycache__"  # where Numba keeps machine code beside a module
 
 
 class NotCompilableError(Exception):
@@ -29,15 +33,65 @@ class NotCompilableError(Exception):
 
 
 def cache_directory() -> Path | None:
-    """Return where generated modules and their machine code are kept: $MUNTIN_CACHE_DIR, or for the user.
+    """Return where generated modules and their machine code are kept; None if there is no such place.
 
-    None if there is no such place: no directory is named, and the user has no home.
+    It is $MUNTIN_CACHE_DIR, else the cache directory of the user, else one of the user's own in the
+    directory for temporary files: the first that can be made and that nobody else can write to. One that
+    is not safe is warned about.
     """
+    directory, refused = choose_directory()
+    if refused:
+        _warn(f"{'; '.join(refused)}. It is kept in {directory or 'memory only'} instead")
+    return directory
+
+
+def choose_directory() -> tuple[Path | None, tuple[str, ...]]:
+    """Return the directory of generated modules, and why others, which come first, are not safe."""
+    with _LOADING:
+        return _first_safe(tuple(_places()))
+
+
+@cache
+def _first_safe(places: tuple[Path, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    refused: list[str] = []
+    directory = next((d for d in map(_real, places) if _prepared(d, refused)), None)
+    return directory, tuple(refused)
+
+
+def _real(place: Path) -> Path:
+    """Return a path without links, which somebody could change between two looks at them."""
+    return Path(os.path.realpath(place))
+
+
+def _prepared(directory: Path, refused: list[str]) -> bool:
+    """Make a directory ready to keep code in; tell whether it is. One that is not safe is noted."""
+    why = doubt(directory) or doubt(directory / _KEPT)
+    if why is None:
+        try:
+            make_private(directory / _KEPT)
+        except OSError:  # read-only, full, or not a directory
+            return False
+        why = doubt(directory) or doubt(directory / _KEPT)  # somebody may have been faster
+    if why is not None:
+        refused.append(f"machine code is not kept in {directory}, since {why}")
+    return why is None
+
+
+def _warn(what: str) -> None:
+    advice = "take the right to write from others (chmod -R go-w), or name another directory in"
+    warnings.warn(f"{what}: {advice} MUNTIN_CACHE_DIR.", UserWarning, stacklevel=2)
+
+
+def _places() -> Iterator[Path]:
+    """Return directories for generated modules, the one to be preferred first."""
     named = os.environ.get("MUNTIN_CACHE_DIR")
     if named:
-        return Path(named)
+        yield Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "muntin" if os.path.isabs(base) else None
+    if os.path.isabs(base):
+        yield Path(base) / "muntin"
+    if hasattr(os, "geteuid"):
+        yield Path(tempfile.gettempdir()) / f"muntin-{os.geteuid()}"
 
 
 class Code:
@@ -93,7 +147,7 @@ class Code:
     def _forget(module: types.ModuleType) -> None:
         """Drop the machine code that is kept for a module, so that the next process makes it anew."""
         path = Path(str(module.__file__))
-        for file in path.parent.glob(f"__pycache__/{path.stem}.*.nb?"):
+        for file in path.parent.glob(f"{_KEPT}/{path.stem}.*.nb?"):
             file.unlink(missing_ok=True)
         sys.modules.pop(module.__name__, None)
 
@@ -136,13 +190,33 @@ def load(name: str, text: str) -> types.ModuleType | None:
         sys.modules[full_name] = module
         try:
             exec(compile(text, str(path), "exec"), module.__dict__)
+            safe = _safe(module)
         except RuntimeError:  # Numba finds no place to keep code in, as beside a file that is read-only
-            del sys.modules[full_name]
-            return None
+            safe = False
         except BaseException:
             del sys.modules[full_name]  # half a module must not be found by the next look
             raise
-        return module
+        if not safe:
+            del sys.modules[full_name]
+        return module if safe else None
+
+
+def _safe(module: types.ModuleType) -> bool:
+    """Tell whether machine code may be loaded from where Numba keeps that of a module.
+
+    Numba may have chosen another place than beside its file: $NUMBA_CACHE_DIR, or one in the cache directory
+    of the user. It reads nothing before a function is compiled.
+    """
+    stats = [value.stats for value in vars(module).values() if hasattr(value, "overloads")]
+    for place in {Path(some.cache_path) for some in stats if some.cache_path is not None}:
+        why = _doubt(place)
+        if why is not None:
+            _warn(f"machine code is not kept in {place}, where Numba would keep it, since {why}")
+            return False
+    return True
+
+
+_doubt = cache(doubt)
 
 
 def _written(path: Path, text: str) -> Path | None:
@@ -156,7 +230,7 @@ def _written(path: Path, text: str) -> Path | None:
     try:
         if path.exists() and path.read_bytes() == content:
             return path
-        (path.parent / "__pycache__").mkdir(parents=True, exist_ok=True)
+        make_private(path.parent / _KEPT)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -15,17 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions import Expression
+from muntin.slicing.described import SnapshotError
 from muntin.slicing.fields import ABSENT
+
+__all__ = ["MAGIC", "VERSION", "SnapshotError", "decode", "encode", "pack", "unpack"]
 
 MAGIC = b"MUNTIN\x00\x01"
 VERSION = 1
 _HEAD = struct.Struct("<8sIQ32s")  # magic, version, length of what follows, and its digest
-
-
-class SnapshotError(ValueError):
-    """A snapshot that cannot be read, or a state that cannot be kept in one."""
-
-    found = "value"  # the type of what cannot be kept
 
 
 def pack(description: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
+from muntin.files import write_new, write_whole
 from muntin.spark.identity import Identities, noted
 from muntin.spark.kinds import check_names, kind_of, mismatch, of_one_sort
 from muntin.spark.upsert import IDENTITY, Changes, changes_of, stream_of
@@ -106,11 +108,19 @@ class ParquetTable:
 
     def _state(self) -> dict[str, Any]:
         """Return which version is current, and the last micro-batch of each stream."""
+        path = self._directory / "current.json"
         try:
-            state: dict[str, Any] = json.loads((self._directory / "current.json").read_text())
+            state = json.loads(path.read_text())
+            version, batches = state["version"], state["batches"]
+            if re.fullmatch(r"version-\d{10}-\w+\.parquet", version) is None or not isinstance(batches, dict):
+                raise ValueError
         except FileNotFoundError:
             return {"version": None, "batches": {}}
-        return state
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{path} is damaged: restore the directory from a copy, or write into another one."
+            ) from error
+        return {"version": version, "batches": batches}
 
     def _switch(self, table: pa.Table, state: dict[str, Any]) -> None:
         """Write a version beside the current one, then say that it is current; the latter is atomic."""
@@ -118,12 +128,9 @@ class ParquetTable:
         number = int(state["version"].split("-")[1]) + 1 if state["version"] else 0
         # A writer that was killed may have left a file of this number: each has a name of its own.
         state["version"] = f"version-{number:010}-{uuid.uuid4().hex[:8]}.parquet"
-        parquet.write_table(table, self._directory / state["version"])
-        _sync(self._directory / state["version"])
-        pending = self._directory / "current.json.pending"
-        pending.write_text(json.dumps(state))
-        _sync(pending)
-        os.replace(pending, self._directory / "current.json")
+        write_new(self._directory / state["version"], lambda file: parquet.write_table(table, file))
+        content = json.dumps(state).encode()
+        write_whole(self._directory / "current.json", lambda file: file.write(content))
         for old in self._directory.glob("version-*.parquet"):
             if int(old.name.split("-")[1]) <= number - _KEPT:
                 old.unlink()
@@ -147,9 +154,3 @@ def _cast(table: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
     """Return a table with a column in another type; Arrow refuses to change a value."""
     place = table.column_names.index(name)
     return table.set_column(place, name, table[name].cast(kind))
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on disk, so that no crash leaves a name without its content."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
