@@ -161,6 +161,17 @@ def latest_ends(planned: PlannedQuery, times: Places) -> Places:
     return ends
 
 
+def count_late(planned: PlannedQuery, times: Places, frozen: Places) -> NDArray[np.bool_]:
+    """Tell which late records count for a window of a grid: for one that ends after `frozen`."""
+    grid = planned.window
+    if grid.listed:
+        return latest_ends(planned, times) > frozen
+    last = grid.high(times)
+    ends = end(grid, last)
+    counts: NDArray[np.bool_] = (ends > times) & (ends > frozen)
+    return counts if planned.origin is None else counts & (grid.start(last) > planned.origin)
+
+
 def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:
     """Return the first cells of keys at or past starts."""
     if ordered.base is not None:
