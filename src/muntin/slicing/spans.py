@@ -170,7 +170,8 @@ class Spans:
 
     def numbers(self, ends: Places) -> Places:
         """Return the windows with these ends."""
-        found: Places = self.grid.high(ends - 1) if self.grid.irregular else last_ended(self.grid, ends)
+        grid = self.grid
+        found: Places = grid.high(ends - 1) if grid.irregular else last_ended(grid, ends - grid.pitch) + 1
         return found
 
     def filled_windows(self) -> Stretches:
