@@ -105,7 +105,6 @@ class Oracle:
         self.largest: Time = NEVER
         self.arrived: dict[Key, list[Arrived]] = defaultdict(list)
         self.dropped: list[Record] = []
-        self._dropped_ever: set[int] = set()
         self._size = 0
         self._views: dict[str, dict[tuple, Window]] = {spec.name: {} for spec in specs}
         self._told: Counter[tuple] = Counter()  # how many rows each identity has had
@@ -166,7 +165,6 @@ class Oracle:
         late = record.t < self.watermark
         if late and not any(self._counts(query, arrived) for query in self.queries.values()):
             self.dropped.append(record)
-            self._dropped_ever.add(arrived.seq)
         self.largest = max(self.largest, record.t)
         if self.policy == "in_order":
             self.watermark = max(self.watermark, self.largest)
@@ -182,6 +180,11 @@ class Oracle:
         """The rule of all windows but time grids (in order, the lateness is 0)."""
         t = arrived.record.t
         return _passes(query, arrived) and t > query.since and t >= arrived.watermark - self.lateness
+
+    def _on_time(self, query: Query, arrived: Arrived) -> bool:
+        """Whether a record of the query's stream came before the watermark had passed it."""
+        t = arrived.record.t
+        return _passes(query, arrived) and t > query.since and t >= arrived.watermark
 
     def _windows_for(self, query: Query, arrived: Arrived) -> list[Bounds]:
         """The rule of time grids: the windows that a record counts for."""
@@ -244,8 +247,7 @@ class Oracle:
             for bounds in self._windows_for(query, arrived):
                 members[bounds].append(arrived)
         if query.spec.emit_empty:
-            seen = [a for a in records if a.seq not in self._dropped_ever]
-            times = [a.record.t for a in seen if self._counts(query, a) or self._in_time(query, a)]
+            times = [a.record.t for a in records if self._on_time(query, a) or self._counts(query, a)]
             for bounds in grid_windows_between(query.spec, min(times), max(times)) if times else []:
                 members[bounds]  # made if there is none
         for (start, end), inside in members.items():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import TIME
 from muntin.expressions import Expression, sources
 from muntin.slicing import arrow, having, intake, loops, output, snapshot
+from muntin.slicing.empty_windows import refuse_many
 from muntin.slicing.engine import Engine
 from muntin.slicing.fields import Values
 from muntin.slicing.keys import KeyTable
@@ -28,6 +29,7 @@ from muntin.windows.base import Query
 from muntin.windows.durations import LIMIT, Duration, longest
 
 Places = NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,13 @@ class Intake:
         marks = np.full(len(times), before)
         if survey.late:
             loops.run("watermarks", times, before, first.delay, marks)
+        refuse_many(
+            expected
+            for part in parts
+            for expected in part.engine.expect_empty(
+                part.codes, part.times, (marks if part.at is None else marks[part.at]), after
+            )
+        )
         counts = np.zeros(len(times), bool)  # which late records do, for some query
         rows = []
         for part in parts:
@@ -289,6 +298,9 @@ def _paced(part: _Part, pace: Pace) -> tuple[pa.Table, Any]:
 
 def advance(lanes: Sequence[Lane], watermark: int) -> list[pa.Table]:
     """Move the watermark of all lanes."""
+    engines = [lane.running() for lane in lanes]
+    if len(lanes) > 1:
+        refuse_many(one for engine in engines for one in engine.expect_empty(_NONE, _NONE, None, watermark))
     return [lane.running().advance(watermark, lane.keys) for lane in lanes]
 
 

@@ -373,6 +373,33 @@ def _change_queries(oracle: Oracle, specs: list[Spec], watermark: int, delay: in
             oracle.add(spec)
 
 
+# ---- too many empty windows ----
+
+
+def test_a_jump_in_time_is_refused_before_the_state_changes() -> None:
+    stream = _stream_of(mt.tumbling(1).agg(n=mt.count(), emit_empty=True))
+    stream.micro_batch(_batch(1001), 0)
+    stream.micro_batch(_batch(2**40), 1000)
+    there = dict(stream.states[0].parts)
+    for batch in (_batch(2**40 + 1), None):
+        with pytest.raises(ValueError, match=r"1,099,511,626,774 empty windows"):
+            stream.micro_batch(batch, 2**40)
+        assert stream.states[0].parts == there
+        stream.states[0].timers.add(1)
+    rows = stream.micro_batch(None, 1004)
+    assert [row.values["n"] for row in rows] == [1, 0, 0]
+
+
+def test_a_table_with_a_jump_in_time_is_refused() -> None:
+    query = mt.tumbling(1).agg(n=mt.count(), emit_empty=True)
+    made = make_job([query], TYPES.__getitem__, time="t", key="k", tie=None, lateness=0, buckets=1)
+    for ahead in (True, False):
+        job = dataclasses.replace(made, ahead=ahead)
+        sent = packed(with_buckets(_batch(*[1001] * 9, 2**40), job), job)
+        with pytest.raises(ValueError, match=r"1,099,511,626,774 empty windows"):
+            Combine(job, job.output_schema())(sent)
+
+
 # ---- the state ----
 
 

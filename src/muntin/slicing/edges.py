@@ -34,7 +34,8 @@ class EdgeGrid:
     def __init__(
         self, progressions: Iterable[Progression], irregular: Sequence[tuple[Any, int]] = ()
     ) -> None:
-        self.progressions = _least(progressions)
+        # What is taken off a time is not above 0, and less than a period: 64 bits hold the difference.
+        self.progressions = [(period, -(-phase % period), o) for period, phase, o in _least(progressions)]
         self.irregular = irregular
         periods = np.array(self.progressions, np.int64).reshape(-1, 3)
         self._periods, self._phases, self._origins = periods.T
@@ -135,12 +136,16 @@ def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
 class LookUp:
     """Finds places among ascending edges through a table of short stretches, in a step or two.
 
-    Only where edges lie evenly enough: `even` says whether no stretch has many.
+    Only where edges lie evenly enough: `even` says whether no stretch has many, and 64 bits hold how far
+    times lie apart.
     """
 
     def __init__(self, edges: NDArray[np.int64], high: int) -> None:
         self.edges = edges
         spread = max(high, int(edges[-1])) - int(edges[0]) + 1
+        self.even = spread < 2**63
+        if not self.even:
+            return
         self.shift = max(0, spread.bit_length() - len(edges).bit_length())
         self.table = np.empty((spread >> self.shift) + 2, np.int32)
         most = loops.run("look_up", edges, self.shift, self.table)

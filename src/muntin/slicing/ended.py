@@ -18,6 +18,7 @@ from muntin.windows.grid import end, last_ended
 
 Places = NDArray[np.int64]
 _HANDFUL = 32  # windows
+_NOWHERE = -(2**63)  # before all bounds of windows, which may lie beyond all times
 _NOTHING = np.empty(0, np.int64)
 _AT_HAND = 1 << 12  # windows that fit into fast memory
 
@@ -106,7 +107,7 @@ def found_windows(planned: PlannedQuery, ordered: Ordered, first: int, last: int
     grid: Any = planned.window
     if grid.irregular:
         return _irregular_windows(planned, ordered, first, last)
-    told = (first, last, grid.steps, grid.period, grid.offset, grid.pitch, grid.first_end)
+    told = (first, last, grid.steps, *grid.starts, *grid.ends)
     count = window_loops.run("windows_of_cells", ordered.code, ordered.start, told, *([_NOTHING] * 5))
     code, start, end_, low, high = (np.empty(count, np.int64) for _ in range(5))
     window_loops.run("windows_of_cells", ordered.code, ordered.start, told, code, start, end_, low, high)
@@ -129,9 +130,12 @@ def _irregular_windows(planned: PlannedQuery, ordered: Ordered, first: int, last
 
 def own_windows(planned: PlannedQuery, ordered: Ordered, seen: int, shown: int) -> Rows:
     """Return the windows of a user's grid with records that end after `seen`, and at `shown` or before."""
-    grid, origin = planned.window, NEVER if planned.origin is None else planned.origin
-    cells = np.flatnonzero((ordered.start > max(seen - grid.length, origin)) & (ordered.start > NEVER))
-    starts, which = np.unique(ordered.start[cells], return_inverse=True)
+    grid, origin = planned.window, _NOWHERE if planned.origin is None else planned.origin
+    at = ordered.start
+    if planned.origin is None:  # the first slice may begin before all times: of it, a record is asked about
+        at = np.where(at > NEVER, at, ordered.first)
+    cells = np.flatnonzero(at > max(seen - grid.length, origin))
+    starts, which = np.unique(at[cells], return_inverse=True)
     listed = [
         (i, s, e)
         for i, t in enumerate(starts.tolist())
@@ -153,12 +157,23 @@ def own_windows(planned: PlannedQuery, ordered: Ordered, seen: int, shown: int) 
 
 
 def latest_ends(planned: PlannedQuery, times: Places) -> Places:
-    """Return the latest end of a window of a user's grid that holds each time; NEVER: none does."""
-    grid, origin = planned.window, NEVER if planned.origin is None else planned.origin
+    """Return the latest end of a window of a user's grid that holds each time; _NOWHERE: none does."""
+    grid, origin = planned.window, _NOWHERE if planned.origin is None else planned.origin
     starts, which = np.unique(grid.floors(times), return_inverse=True)
-    latest = [max((e for s, e in grid.held(t) if s > origin), default=NEVER) for t in starts.tolist()]
+    latest = [max((e for s, e in grid.held(t) if s > origin), default=_NOWHERE) for t in starts.tolist()]
     ends: Places = np.array(latest, np.int64)[which]
     return ends
+
+
+def count_late(planned: PlannedQuery, times: Places, frozen: Places) -> NDArray[np.bool_]:
+    """Tell which late records count for a window of a grid: for one that ends after `frozen`."""
+    grid = planned.window
+    if grid.listed:
+        return latest_ends(planned, times) > frozen
+    last = grid.high(times)
+    ends = end(grid, last)
+    counts: NDArray[np.bool_] = (ends > times) & (ends > frozen)
+    return counts if planned.origin is None else counts & (grid.start(last) > planned.origin)
 
 
 def _first_cells(ordered: Ordered, code: Places, start: Places) -> Places:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import TIME
 from muntin.slicing import intake, loops, output
 from muntin.slicing.edges import NEVER
-from muntin.slicing.ended import latest_ends
+from muntin.slicing.empty_windows import Expected, Records, refuse_many
+from muntin.slicing.ended import count_late
 from muntin.slicing.fields import FieldPartials, Values, frozen, make_field
 from muntin.slicing.holdings import Holdings
 from muntin.slicing.keys import KeyTable
@@ -27,7 +28,6 @@ from muntin.slicing.rows import FOREVER, Emission
 from muntin.slicing.single import SingleRecords
 from muntin.slicing.slice_manager import SliceManager
 from muntin.slicing.slicer import Stretch
-from muntin.slicing.spans import Spans
 from muntin.slicing.tables import RowTables
 from muntin.slicing.transaction import Transactional
 from muntin.slicing.untyped import retype
@@ -35,13 +35,13 @@ from muntin.slicing.user_errors import AggregateError, located
 from muntin.slicing.window_manager import Store, WindowManager
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock
-from muntin.windows.grid import end
 
 Places = NDArray[np.int64]
 _PART = 1 << 20  # records
 _SMALL_PART = 1 << 16
 _FEW_QUERIES = 64
 _LOOK = 64  # records
+_NOTHING = np.empty(0, np.int64)
 
 
 class Engine(Holdings, Transactional):
@@ -80,7 +80,7 @@ class Engine(Holdings, Transactional):
             self.plan, fields, self._lister, in_order=in_order, tied=tied, corrects=corrects, eager=eager
         )
         self.windows = self.tables.windows = WindowManager(self.plan, self.slices, lateness, store)
-        self.watch_empty(planned)
+        self.windows.empty.watch(planned)
         self.waiting: list[tuple[str, Query, int | None]] = []  # queries over columns that no batch had yet
         self._untyped = {name for name, kind in self.types.items() if pa.types.is_null(kind)}
         self._old_sessions: dict[int, set[tuple[int, int, int]]] | None = None  # that a batch may change
@@ -103,13 +103,6 @@ class Engine(Holdings, Transactional):
     def _lister(self, planned: PlannedQuery) -> Lister:
         return make_lister(planned, self.types)
 
-    def watch_empty(self, planned: Iterable[PlannedQuery]) -> None:
-        """Follow the records of each key for queries that report empty windows."""
-        spans = {query.number: Spans() for query in planned if query.query.emit_empty}
-        if spans:
-            self.windows.save()
-            self.windows.spans = {**self.windows.spans, **spans}
-
     def add(self, name: str, query: Query) -> None:
         """Take up a query; its stream begins after the largest time so far."""
         origin = None if self.largest == NEVER else self.largest
@@ -129,7 +122,7 @@ class Engine(Holdings, Transactional):
         known = self.slices.fields
         self.slices.adapt({n: known.get(n) or self._field(n) for n in self.plan.fields})
         self.windows.adapt()
-        self.watch_empty(planned)
+        self.windows.empty.watch(planned)
 
     def take_up(self, types: dict[str, pa.DataType]) -> bool:
         """Take up types of columns that no batch had, or that were null; tell whether there were some.
@@ -270,7 +263,7 @@ class Engine(Holdings, Transactional):
         into memory that is used again.
         """
         final = not self.lateness and not self.slices.tied and not self.slices.positions
-        if not final or self.windows.spans or len(self.plan.queries) > _FEW_QUERIES:
+        if not final or self.windows.empty.spans or len(self.plan.queries) > _FEW_QUERIES:
             return None
         counts = list(self.slices.counts.values())
         if not counts:
@@ -301,7 +294,8 @@ class Engine(Holdings, Transactional):
 
     def process_one(self, t: int, code: int, values: dict[int, Values], keys: KeyTable) -> pa.Table | None:
         """Take in a record that is in order for its key; None if it is not that simple."""
-        if self.windows.spans or self.sums.may_overflow() or not self.slices.add_one(t, code, values):
+        spans = self.windows.empty.spans
+        if spans or self.sums.may_overflow() or not self.slices.add_one(t, code, values):
             return None
         before = self.watermark
         after = before if self.delay < 0 else max(before, t - self.delay)
@@ -371,6 +365,7 @@ class Engine(Holdings, Transactional):
         self, stretch: Stretch, tie: NDArray[np.generic] | None, pace: Pace
     ) -> tuple[Emission, Places | None]:
         before, after, marks = self.watermark, pace.after, pace.marks
+        self._note(stretch.codes, stretch.times, marks, after)
         emission = Emission()
         if marks is None:
             self._absorb(stretch, tie, before, stretch.low < before)
@@ -389,7 +384,6 @@ class Engine(Holdings, Transactional):
             self._rows(emission, [(self.slices.grid, r) for r in rows])
             frozen = max(frozen, level)
             part = stretch.take(group)
-            self._see(part, marks[group])
             self.slices.update(part, tie if tie is None else tie[group], overdue=True)
         self._emit(emission, before, after, frozen, touching or len(behind) > 0)
         return emission, dropped if len(dropped) else None
@@ -412,7 +406,7 @@ class Engine(Holdings, Transactional):
         wanted = np.zeros(len(times), bool)
         for planned in self.plan.queries:
             if planned.family == "grid":
-                wanted |= self._counts(planned, times, marks)
+                wanted |= count_late(planned, times, marks - self.lateness)
             else:
                 wanted |= ~overdue & (times > (NEVER if planned.origin is None else planned.origin))
         return wanted
@@ -435,35 +429,32 @@ class Engine(Holdings, Transactional):
         if touching and self.lateness and self.slices.sessions:
             codes = np.unique(stretch.codes) if stretch.keys > 1 else np.zeros(1, np.int64)
             self._old_sessions = self.windows.sessions_in_view(before, codes)
-        self._see(stretch)
         self.slices.update(stretch, tie)
         self.windows.expect_sessions(stretch.low)
 
-    def _see(self, stretch: Stretch, marks: Places | None = None) -> None:
-        """Note the times of records that count for queries which report empty windows."""
-        codes = stretch.codes if stretch.keys > 1 else np.zeros(len(stretch), np.int64)
-        for planned in self.plan.of_family("grid"):
-            if planned.number in self.windows.spans:
-                seen = stretch.times > (NEVER if planned.origin is None else planned.origin)
-                if marks is not None:
-                    seen &= self._counts(planned, stretch.times, marks)
-                if seen.any():
-                    self.windows.spans[planned.number].see(codes[seen], stretch.times[seen])
+    def expect_empty(self, codes: Places, times: Places, marks: Places | None, after: int) -> list[Expected]:
+        """Return what records, and a watermark after them, would do for queries that report empty windows."""
+        if not self.windows.empty.spans:
+            return []
+        if len(codes) != len(times):  # there is but one key
+            codes = np.zeros(len(times), np.int64)
+        records = Records(codes, times, marks)
+        if marks is not None and self.policy == "in_order":
+            records = records.take(times >= marks)
+        assert self.slices.grid is not None
+        return self.windows.empty.expect(records, self.watermark, after, self.slices.grid)
 
-    def _counts(self, planned: PlannedQuery, times: Places, marks: Places) -> NDArray[np.bool_]:
-        """Tell which late records count for some window of a grid."""
-        grid = planned.window
-        if grid.listed:
-            return latest_ends(planned, times) > marks - self.lateness
-        last = grid.high(times)
-        ends = end(grid, last)
-        counts: NDArray[np.bool_] = (ends > times) & (ends > marks - self.lateness)
-        return counts if planned.origin is None else counts & (grid.start(last) > planned.origin)
+    def _note(self, codes: Places, times: Places, marks: Places | None, after: int) -> None:
+        """Take in how far keys reach; refuse a call with too many empty windows before anything changes."""
+        expected = self.expect_empty(codes, times, marks, after)
+        refuse_many(expected)
+        self.windows.empty.see(expected)
 
     # ---- rows ----
 
     def advance(self, watermark: int, keys: KeyTable) -> pa.Table:
         """Move the watermark; FOREVER ends the stream."""
+        self._note(_NOTHING, _NOTHING, None, watermark)
         emission = Emission()
         self._old_sessions = None
         before, self.watermark = self.watermark, watermark
@@ -475,12 +466,7 @@ class Engine(Holdings, Transactional):
     ) -> None:
         windows = self.windows
         groups = [(self.slices.grid, rows) for rows in windows.grid_rows(before, after, frozen, None, late)]
-        if windows.spans:
-            for planned in self.plan.of_family("grid"):
-                if planned.number in windows.spans:
-                    rows = windows.empty_rows(planned, before, after)
-                    if rows is not None:
-                        groups.append((self.slices.grid, rows))
+        groups += [(self.slices.grid, rows) for rows in windows.empty.rows(after)]
         view = math.inf if final else after
         if self.slices.sessions:
             groups += windows.session_rows(before, view, self._old_sessions)
@@ -490,8 +476,6 @@ class Engine(Holdings, Transactional):
             groups += windows.position_rows(view, final=final)
         self._rows(emission, groups)
         self.slices.settle()
-        for spans in windows.spans.values():
-            spans.settle()
 
     def _rows(self, emission: Emission, groups: list[Any]) -> None:
         if groups:

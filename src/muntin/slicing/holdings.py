@@ -56,7 +56,7 @@ class Holdings:
 
     def _remembering(self) -> bool:
         """Tell whether keys are remembered without slices, too."""
-        return bool(self._by_position() or self.windows.spans or self.windows.previous)
+        return bool(self._by_position() or self.windows.empty.spans or self.windows.previous)
 
     def records_kept(self) -> int:
         """Return the number of records kept."""

@@ -193,7 +193,7 @@ class MeasureLister(QueueLister):
     open_columns: ClassVar[tuple[str, ...]] = ("code", "begin", "window")
     fills: ClassVar[dict[str, Fill]] = {
         "number": ("i8", 0),
-        "highest": ("i8", NEVER),  # the last window that has begun
+        "highest": ("i8", -(2**63)),  # the last window that has begun
         "first": ("f8", np.nan),
         "last": ("f8", -np.inf),
         "last_whole": ("i8", -(2**63)),

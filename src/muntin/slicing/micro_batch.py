@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
+from muntin.slicing.ended import count_late
 from muntin.slicing.engine import Engine
 from muntin.slicing.fields import Values
 from muntin.slicing.keys import KeyTable
@@ -46,8 +47,9 @@ class MicroBatchEngine(Engine):
     ) -> tuple[pa.Table, Places]:
         """Take in records, and move the watermark; return rows, and the places of records dropped."""
         before, emission = self.watermark, Emission()
-        stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
         marks = np.full(len(times), watermark)
+        self._note(codes, times, marks, watermark)
+        stretch = Stretch(times, codes, len(keys), values, survey.disordered, survey.low, survey.high)
         if survey.low >= watermark:
             on_time: Stretch | None = stretch
             behind = dropped = np.empty(0, np.int64)
@@ -63,7 +65,6 @@ class MicroBatchEngine(Engine):
         if len(behind):
             frozen = self._freeze(emission, before, watermark)
             part = stretch.take(behind)
-            self._see(part, marks[behind])
             self.slices.update(part, None if tie is None else tie[behind], overdue=True)
         self._emit(emission, before, watermark, frozen, touching or len(behind) > 0)
         return self.tables.table(emission, keys), dropped
@@ -76,6 +77,8 @@ class MicroBatchEngine(Engine):
         before, emission = self.watermark, Emission()
         self._old_sessions = None
         panes, dropped = self._wanted_panes(watermark, panes)
+        codes, times = np.append(panes.code, panes.code), np.append(panes.first, panes.last)
+        self._note(codes, times, np.full(len(times), watermark), watermark)
         self.watermark = watermark
         frozen, late = before, False
         if len(panes):
@@ -101,16 +104,13 @@ class MicroBatchEngine(Engine):
         marks = np.full(len(panes), watermark)
         wanted = panes.last >= watermark
         for planned in self.plan.of_family("grid"):
-            wanted |= self._counts(planned, panes.start, marks)
+            wanted |= count_late(planned, panes.start, marks - self.lateness)
         if wanted.all():
             return panes, 0
         return panes.take(np.flatnonzero(wanted)), int(panes.rows[~wanted].sum())
 
     def _put(self, panes: Panes) -> None:
         slices = self.slices
-        for spans in self.windows.spans.values():
-            spans.see(panes.code, panes.first)
-            spans.see(panes.code, panes.last)
         if slices.grid is not None and slices.slicer is not None and slices.slicer.grid is not None:
             starts = slices.slicer.grid.floors(panes.start)  # who cut them may have known of more edges
             slices._put(slices.grid, panes.starting(starts), None)

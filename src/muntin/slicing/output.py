@@ -14,7 +14,7 @@ from muntin.algebra.extremes import by_name
 from muntin.slicing import arrow, window_loops
 from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers, frozen
-from muntin.slicing.rows import INSERT, RETRACT, Emission
+from muntin.slicing.rows import INSERT, NO_BOUND, RETRACT, Emission
 from muntin.slicing.sketch_fields import BOOLEAN_PAIRS, STORED_PAIRS
 
 Places = NDArray[np.int64]
@@ -84,7 +84,7 @@ def _by_end(end: Places, start: Places, query: Places) -> Places | None:
     """
     low, high, length = int(end.min()), int(end.max()), end - start
     begins = np.flatnonzero(np.append(True, (query[1:] != query[:-1]) | (length[1:] != length[:-1])))
-    if 8 * len(begins) > len(end):
+    if 8 * len(begins) > len(end) or high - low >= 2**63:
         return None
     stops = np.append(begins[1:], len(query))
     blocks = np.lexsort((query[begins], -length[begins]))
@@ -292,12 +292,12 @@ class WindowColumns:
         columns = []
         for side in (0, 1):
             parts = [None if bounds is None else bounds[side] for bounds in emission.measure]
-            bounds = _filled(parts, emission.query, NEVER)
+            bounds = _filled(parts, emission.query, NO_BOUND)
             if bounds is None:
                 columns.append(pa.nulls(emission.count, self._measure))
                 continue
             bounds = bounds if order is None else bounds[order]
-            columns.append(arrow.numbers(bounds, missing=bounds == NEVER).cast(self._measure))
+            columns.append(arrow.numbers(bounds, missing=bounds == NO_BOUND).cast(self._measure))
         return columns
 
     def _make(self, room: int) -> None:

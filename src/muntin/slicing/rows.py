@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate
 from muntin.slicing import loops
-from muntin.slicing.edges import NEVER
 from muntin.slicing.fields import Answers
 
 Places = NDArray[np.int64]
 INSERT, UPDATE, RETRACT = 0, 1, 2
 FOREVER = 2**63 - 1  # a watermark past all
+NO_BOUND = -(2**63)  # stands for the measure of a window that has none
 
 
 def filled(count: int, value: int) -> Places:
@@ -79,7 +79,7 @@ def joined(groups: list[Rows]) -> Rows:
         each = (np.zeros(len(r), np.int64) if r.revision is None else r.revision for r in groups)
         rows.revision = np.concatenate(list(each))
     if any(r.measure is not None for r in groups):
-        none = [np.full((2, len(r)), NEVER) if r.measure is None else np.array(r.measure) for r in groups]
+        none = [np.full((2, len(r)), NO_BOUND) if r.measure is None else np.array(r.measure) for r in groups]
         rows.measure = tuple(np.concatenate(none, axis=1))
     if (rows.query[1:] >= rows.query[:-1]).all():
         return rows

@@ -228,7 +228,7 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "views": [told for slices in engine.slices.positions.values() for told in describe_views(slices)],
         "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
         "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
-        "spans": [[n, s.first.tolist(), s.last.tolist(), sorted(s.filled)] for n, s in windows.spans.items()],
+        "spans": windows.empty.describe(),
         "sum_bounds": engine.sums.bounds,
         "dropped_before": engine.slices.dropped_before,
         "combines": [engine.slices.update_combines, windows.final_combines, windows.windows_emitted],
@@ -277,18 +277,14 @@ def load_engine(
     engine.slices.adapt(fields)
     engine.windows.adapt()
     engine.tables.note_measures([(p.name, p.query) for p in engine.plan.queries], engine.types)
-    engine.watch_empty(engine.plan.queries)
+    engine.windows.empty.watch(engine.plan.queries)
     _load_slices(engine, described, tables, kinds)
     windows = engine.windows
     engine.sums.bounds = {int(number): bound for number, bound in described["sum_bounds"].items()}
     engine.slices.dropped_before = described["dropped_before"]
     windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
     windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}
-    for number, first, last, filled in described["spans"]:
-        windows.spans[number].filled = {(code, ends) for code, ends in filled}
-        windows.spans[number].first = np.array(first, np.int64)
-        windows.spans[number].last = np.array(last, np.int64)
-        windows.spans[number].settle()
+    windows.empty.load(described["spans"], engine.watermark)
     engine.slices.update_combines, windows.final_combines, windows.windows_emitted = described["combines"]
 
 

@@ -1,86 +1,219 @@
-"""For emit_empty: which windows without records lie between two records of their key."""
+"""How far the records of each key reach, and which windows without records lie between two of them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.slicing.rows import Rows
+from muntin.slicing.edges import NEVER
+from muntin.slicing.rows import FOREVER
 from muntin.slicing.transaction import Transactional
-from muntin.windows.grid import Grid, end, last_ended
+from muntin.windows.grid import end, last_ended
 
 Places = NDArray[np.int64]
+_FAR = -NEVER  # past all times
+_FILLS = {"first": _FAR, "last": NEVER, "old_first": _FAR, "upto": NEVER}  # of a key without records
+
+
+class Reach(NamedTuple):
+    """Keys, ascending, with the times of their first and their last record."""
+
+    code: Places
+    first: Places
+    last: Places
+
+    def keys(self) -> int:
+        """Return a number that all keys are below."""
+        return int(self.code[-1]) + 1 if len(self.code) else 0
+
+
+NOWHERE = Reach(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+class Stretches(NamedTuple):
+    """Windows from one number to another, by key."""
+
+    code: Places
+    begin: Places
+    stop: Places
+
+    def take(self, at: Places | NDArray[np.bool_]) -> Stretches:
+        """Return some of the stretches."""
+        return Stretches(self.code[at], self.begin[at], self.stop[at])
+
+    def counts(self) -> Places:
+        """Return how many windows there are in each."""
+        counts: Places = np.maximum(self.stop - self.begin + 1, 0)
+        return counts
+
+    def windows(self) -> tuple[Places, Places]:
+        """Return key and number of each window."""
+        counts = self.counts()
+        begins = np.repeat(self.begin - np.cumsum(counts) + counts, counts)
+        return np.repeat(self.code, counts), np.arange(len(begins)) + begins
+
+
+def without(stretches: Stretches, holes: Sequence[Stretches]) -> Stretches:
+    """Return what is left of stretches, one for each key, without some windows of theirs."""
+    every = [hole.take(np.isin(hole.code, stretches.code)) for hole in holes]
+    # A hole just before each stretch and one just past it: what is left lies between two neighbours.
+    every += [Stretches(stretches.code, at, at) for at in (stretches.begin - 1, stretches.stop + 1)]
+    code, begin, stop = (np.concatenate(columns) for columns in zip(*every, strict=True))
+    at = np.searchsorted(stretches.code, code)
+    begin, stop = np.maximum(begin, stretches.begin[at] - 1), np.minimum(stop, stretches.stop[at] + 1)
+    order = np.lexsort((begin, code))
+    order = order[begin[order] <= stop[order]]
+    code, begin, stop = code[order], begin[order], stop[order]
+    ranked, rank = np.unique(stop, return_inverse=True)
+    key = np.cumsum(np.append(0, code[1:] != code[:-1])) * len(ranked)
+    highest = ranked[np.maximum.accumulate(key + rank) - key]  # the last window in a hole so far, of its key
+    left = Stretches(code[1:], highest[:-1] + 1, begin[1:] - 1)
+    return left.take((code[1:] == code[:-1]) & (left.stop >= left.begin))
 
 
 class Spans(Transactional):
-    """For emit_empty: the first and the last record of each key, and windows with records beyond them."""
+    """For a query with emit_empty: how far each key reaches, and what of it is in view already."""
 
-    def __init__(self) -> None:
-        self.first: Places = np.full(1, 2**62)
-        self.last: Places = np.full(1, -(2**62))
-        self.old_first, self.old_last = self.first.copy(), self.last.copy()
-        # Windows, by key and end, that were emitted with records, and did not lie between two of their key.
-        self.filled: set[tuple[int, int]] = set()
+    def __init__(self, grid: Any) -> None:
+        self.grid = grid
+        self.first: Places = np.full(1, _FAR)
+        self.last: Places = np.full(1, NEVER)
+        # As they were when windows between records last came out; up to the watermark of that time.
+        self.old_first: Places = np.full(1, _FAR)
+        self.upto: Places = np.full(1, NEVER)
+        # Windows with records, by key and end, that came out and do not lie between two records of their key.
+        self.filled: tuple[Places, Places] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._fresh = NOWHERE  # keys that records came for in this call
+        self._due = NEVER  # before this, no window comes into view between records that were there
 
-    def see(self, codes: Places, times: Places) -> None:
-        """Take in records."""
-        need = int(codes.max()) + 1
-        if need > len(self.first):
-            self.first = np.append(self.first, np.full(need - len(self.first), 2**62))
-            self.last = np.append(self.last, np.full(need - len(self.last), -(2**62)))
-        self.overwrite(self.first, codes)
-        self.overwrite(self.last, codes)
-        np.minimum.at(self.first, codes, times)
-        np.maximum.at(self.last, codes, times)
+    # ---- records ----
 
-    def fill(self, rows: Rows, number: int) -> None:
-        """Take in windows with records that are emitted."""
-        at = np.flatnonzero((rows.query == number) & (rows.high > rows.low))
-        if len(at):
-            self.filled = self.filled.union(zip(rows.code[at].tolist(), rows.end[at].tolist(), strict=True))
+    def reach(self, codes: Places, times: Places) -> Reach:
+        """Return how far keys will reach with these records."""
+        if 8 * len(codes) < len(self.first):
+            distinct, codes = np.unique(codes, return_inverse=True)
+        else:
+            distinct = np.arange(int(codes.max()) + 1)
+        first, last = np.full(len(distinct), _FAR), np.full(len(distinct), NEVER)
+        np.minimum.at(first, codes, times)
+        np.maximum.at(last, codes, times)
+        came = last > NEVER
+        code, first, last = distinct[came], first[came], last[came]
+        known = code < len(self.first)
+        first[known] = np.minimum(first[known], self.first[code[known]])
+        last[known] = np.maximum(last[known], self.last[code[known]])
+        return Reach(code, first, last)
 
-    def settle(self) -> None:
-        """Remember how it is, as the state before the next call."""
-        self.old_first, self.old_last = self.first.copy(), self.last.copy()
+    def see(self, reach: Reach) -> None:
+        """Take in how far keys reach."""
+        had = len(self.first)
+        if reach.keys() > had:
+            for name, fill in _FILLS.items():
+                grown = np.full(max(reach.keys(), 2 * had), fill)
+                grown[:had] = getattr(self, name)
+                setattr(self, name, grown)
+        for held in (self.first, self.last):
+            self.overwrite(held, reach.code)
+        self.first[reach.code], self.last[reach.code] = reach.first, reach.last
+        self._fresh = reach
 
-    def newly_held(self, grid: Grid, before: int, after: int) -> tuple[Places, Places]:
-        """Return the empty windows, by key and number, that lie between records now and did not before."""
-        code = np.flatnonzero(self.last > -(2**62))
-        begin, stop = self._held_range(grid, self.first[code], self.last[code], after)
-        known = code < len(self.old_last)
-        known[known] = self.old_last[code[known]] > -(2**62)
-        old = code[known]
-        old_begin, old_stop = self._held_range(grid, self.old_first[old], self.old_last[old], before)
-        none = old_stop < old_begin
-        old_begin, old_stop = (
-            np.where(none, stop[known] + 1, old_begin),
-            np.where(none, stop[known], old_stop),
-        )
-        codes = np.concatenate([code[~known], old, old])
-        first = np.concatenate([begin[~known], begin[known], np.maximum(old_stop + 1, begin[known])])
-        last = np.concatenate([stop[~known], np.minimum(old_begin - 1, stop[known]), stop[known]])
-        counts = np.maximum(last - first + 1, 0)
-        held = np.repeat(codes, counts)
-        k = np.arange(len(held)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-        pairs = zip(held.tolist(), end(grid, k).tolist(), strict=True)
-        empty = np.array([pair not in self.filled for pair in pairs], bool)
-        self._prune(grid, code, begin, stop)
-        return held[empty], k[empty]
+    def fill(self, code: Places, ends: Places) -> None:
+        """Take in windows with records that come out."""
+        self.filled = (np.append(self.filled[0], code), np.append(self.filled[1], ends))
 
-    @staticmethod
-    def _held_range(grid: Grid, first: Places, last: Places, watermark: int) -> tuple[Places, Places]:
-        """Return the first and last window in view that lie between two records."""
-        return grid.high(first) + 1, last_ended(grid, np.minimum(last, watermark))
+    # ---- windows ----
 
-    def _prune(self, grid: Grid, code: Places, begin: Places, stop: Places) -> None:
-        """Forget windows that will not be asked for again: they lie between two records by now."""
-        low = dict(zip(code.tolist(), end(grid, begin).tolist(), strict=True))
-        high = dict(zip(code.tolist(), end(grid, stop).tolist(), strict=True))
-        self.filled = {(key, ends) for key, ends in self.filled if not low[key] <= ends <= high[key]}
-
-    def held(self, code: Places, start: Places, end_: Places) -> NDArray[np.bool_]:
+    def held(self, code: Places, start: Places, ends: Places) -> NDArray[np.bool_]:
         """Tell which windows lay between records of their key before this call."""
-        known = code < len(self.old_first)
+        known = code < len(self.first)
         code = np.where(known, code, 0)
-        held: NDArray[np.bool_] = known & (self.old_first[code] < start) & (self.old_last[code] >= end_)
+        held: NDArray[np.bool_] = known & (self.old_first[code] < start) & (self.upto[code] >= ends)
         return held
+
+    def between(self, reach: Reach, watermark: int) -> tuple[Stretches, Stretches]:
+        """Return the windows between records in view, where keys reach so far, and those of them that were.
+
+        Only of keys that get more of them.
+        """
+        now = self._windows(reach.code, reach.first, np.minimum(reach.last, watermark))
+        first, upto = np.full(len(reach.code), _FAR), np.full(len(reach.code), NEVER)
+        known = reach.code < len(self.first)
+        first[known], upto[known] = self.old_first[reach.code[known]], self.upto[reach.code[known]]
+        old = self._windows(reach.code, first, upto)
+        more = now.counts() > old.counts()
+        return now.take(more), old.take(more)
+
+    def due_keys(self, reach: Reach, watermark: int) -> Reach:
+        """Return the keys that may get more windows: those that records came for, or all."""
+        if watermark < self._due:
+            return reach
+        size = max(len(self.first), reach.keys())
+        first, last = np.full(size, _FAR), np.full(size, NEVER)
+        first[: len(self.first)], last[: len(self.last)] = self.first, self.last
+        first[reach.code], last[reach.code] = reach.first, reach.last
+        code = np.flatnonzero(last > NEVER)
+        return Reach(code, first[code], last[code])
+
+    def _windows(self, code: Places, first: Places, upto: Places) -> Stretches:
+        """Return the windows that start after a time, and end at another or before."""
+        none = first > upto
+        first, upto = np.where(none, 0, first), np.where(none, 0, upto)
+        return Stretches(code, self.grid.high(first) + 1, last_ended(self.grid, upto))
+
+    def numbers(self, ends: Places) -> Places:
+        """Return the windows with these ends."""
+        grid = self.grid
+        found: Places = grid.high(ends - 1) if grid.irregular else last_ended(grid, ends - grid.pitch) + 1
+        return found
+
+    def filled_windows(self) -> Stretches:
+        """Return the windows with records that came out and do not lie between two of their key."""
+        code, ends = self.filled
+        windows = self.numbers(ends)
+        return Stretches(code, windows, windows)
+
+    def come_out(self, watermark: int) -> tuple[Places, Places]:
+        """Return the empty windows, by key and number, that come into view with this call."""
+        reach = self.due_keys(self._fresh, watermark)
+        now, old = self.between(reach, watermark)
+        left = without(now, [old, self.filled_windows()]) if len(now.code) else now
+        for held in (self.old_first, self.upto):
+            self.overwrite(held, reach.code)
+        self.old_first[reach.code] = reach.first
+        self.upto[reach.code] = np.minimum(reach.last, watermark)
+        self._fresh = NOWHERE
+        self._look_out(reach, watermark)
+        code, ends = self.filled
+        if len(now.code):  # they will not be asked for again
+            beyond = (ends > self.upto[code]) | (self.numbers(ends) <= self.grid.high(self.old_first[code]))
+            self.filled = (code[beyond], ends[beyond])
+        return left.windows()
+
+    def _look_out(self, reach: Reach, watermark: int) -> None:
+        """Note when the next window comes into view between records that are there."""
+        if watermark >= self._due:
+            self._due = FOREVER
+        waiting = reach.last > watermark
+        if waiting.any():
+            least = int(np.maximum(reach.first[waiting], watermark).min())
+            self._due = min(self._due, int(end(self.grid, last_ended(self.grid, least) + 1)))
+
+    # ---- snapshots ----
+
+    def dump(self) -> list[Any]:
+        """Return it as JSON can hold it."""
+        used = int(np.count_nonzero(np.maximum.accumulate((self.last > NEVER)[::-1])))
+        filled = sorted(zip(*(column.tolist() for column in self.filled), strict=True))
+        return [self.first[:used].tolist(), self.last[:used].tolist(), filled]
+
+    def load(self, first: list[int], last: list[int], filled: list[list[int]], watermark: int) -> None:
+        """Be as when it was dumped."""
+        code = np.arange(len(first))
+        self.see(Reach(code, np.array(first, np.int64), np.array(last, np.int64)))
+        keys, ends = np.array(filled, np.int64).reshape(-1, 2).T.copy()
+        self.filled = (keys, ends)
+        self.old_first, self.upto = self.first.copy(), np.minimum(self.last, watermark)
+        self._fresh = NOWHERE

@@ -97,11 +97,11 @@ def windows_of_cells(
 ) -> int:
     """Write the windows of a grid that hold cells, which lie by key and time; return how many there are.
 
-    `grid` has the first and last window, how many begin at one start, the period and offset of starts, the
-    pitch of ends and the first end. Each window is found at the first cell that it holds. Writes only if
-    there is room; count first.
+    `grid` has the first and last window, how many begin at one start, and of starts and of ends how far apart
+    they are, a phase and how many are skipped (see `Places`). Each window is found at the first cell that it
+    holds. Writes only if there is room; count first.
     """
-    first, last, steps, period, offset, pitch, first_end = grid
+    first, last, steps, period, phase, skipped, pitch, end_phase, skipped_ends = grid
     rows = 0
     next_window = first
     past = 0
@@ -109,17 +109,17 @@ def windows_of_cells(
         if i == 0 or codes[i] != codes[i - 1]:
             next_window = first
             past = i
-        k = max(next_window, (starts[i] - first_end) // pitch + 1)
-        highest = min(last, ((starts[i] - offset) // period + 1) * steps - 1)
+        k = max(next_window, (starts[i] - end_phase) // pitch + skipped_ends + 1)
+        highest = min(last, ((starts[i] - phase) // period + skipped + 1) * steps - 1)
         next_window = max(next_window, highest + 1)
         while k <= highest:
             if rows < len(code):
-                stop = k * pitch + first_end
+                stop = (k - skipped_ends) * pitch + end_phase
                 past = max(past, i)
                 while past < len(starts) and codes[past] == codes[i] and starts[past] < stop:
                     past += 1
                 code[rows] = codes[i]
-                start[rows] = (k if steps == 1 else k // steps) * period + offset
+                start[rows] = ((k if steps == 1 else k // steps) - skipped) * period + phase
                 end[rows] = stop
                 low[rows] = i
                 high[rows] = past

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from muntin.algebra.aggregate import Aggregate
 from muntin.slicing.answers import Choice, FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
+from muntin.slicing.empty_windows import EmptyWindows
 from muntin.slicing.ended import (
     count_windows,
     found_windows,
@@ -36,10 +37,9 @@ from muntin.slicing.rows import (
 )
 from muntin.slicing.sketch_fields import SketchField
 from muntin.slicing.slice_manager import SliceManager, session_ranges
-from muntin.slicing.spans import Spans
 from muntin.slicing.store import AggregateStore, Ordered
 from muntin.slicing.transaction import Transactional
-from muntin.windows.grid import Grid, end, last_ended
+from muntin.windows.grid import end, last_ended
 
 Places = NDArray[np.int64]
 Store = Literal["auto", "lazy", "eager", "sliding"]
@@ -61,7 +61,7 @@ class WindowManager(Transactional):
         # Revisions above 0, by query, key and window, until the window is out of reach.
         self.revisions: dict[tuple[int, ...], int] = {}
         self.previous: dict[tuple[int, int], tuple[Any, ...]] = {}  # for emit="on_change"
-        self.spans: dict[int, Spans] = {}  # for emit_empty, by query
+        self.empty = EmptyWindows(lateness)
         self._next_end = NEVER  # before this, no window on a grid ends
         self._next_sessions: dict[int, int] = {}  # up to this, no session of a query comes into view
         self.adapt()
@@ -81,20 +81,20 @@ class WindowManager(Transactional):
     def forget(self, number: int) -> None:
         """Forget what only a removed query needed."""
         self.save()
-        self.spans = {other: spans for other, spans in self.spans.items() if other != number}
+        self.empty.forget(number)
         self.previous = {who: values for who, values in self.previous.items() if who[0] != number}
         self.revisions = {identity: r for identity, r in self.revisions.items() if identity[0] != number}
 
     def quiet_until(self, watermark: int) -> bool:
         """Tell whether no window can come into view up to a watermark, nor one that is empty."""
-        if self.spans or watermark >= self._next_end:
+        if self.empty.spans or watermark >= self._next_end:
             return False
         return all(watermark <= end for end in self._next_sessions.values())
 
     def only_grids(self, watermark: int) -> bool:
         """Tell whether only windows on grids come into view up to a watermark, folded each by itself."""
         quiet = all(watermark <= end for end in self._next_sessions.values())
-        return quiet and not self.spans and self.store in ("auto", "lazy")
+        return quiet and not self.empty.spans and self.store in ("auto", "lazy")
 
     def ended(self, watermark: int, rows: int, combines: int) -> None:
         """Note that windows on grids were emitted up to a watermark."""
@@ -104,7 +104,7 @@ class WindowManager(Transactional):
 
     def parts(self) -> Iterable[Transactional]:
         """Return what is known of keys for windows without records."""
-        return self.spans.values()
+        return (self.empty,)
 
     # ---- windows on a grid ----
 
@@ -129,9 +129,8 @@ class WindowManager(Transactional):
         if late:
             found = [self._changed(store.ordered(), rows, before) for rows in found]
         found = [rows for rows in found if len(rows)]
-        for number, spans in self.spans.items():
-            for rows in found:
-                spans.fill(rows, number)
+        for rows in found:
+            self.empty.fill(rows)
         return found
 
     def _windows_between(self, ordered: Ordered, seen: int, shown: int) -> list[Rows]:
@@ -173,26 +172,9 @@ class WindowManager(Transactional):
         new = fresh[rows.high] - fresh[rows.low]
         viewed = rows.end <= before
         had = (records[rows.high] - records[rows.low] > new) & viewed
-        for number, spans in self.spans.items():
-            had |= (rows.query == number) & viewed & spans.held(rows.code, rows.start, rows.end)
+        had |= viewed & self.empty.held(rows)
         rows.change = np.where(had, UPDATE, INSERT).astype(np.int8)
         return rows.take(np.flatnonzero(~viewed | (new > 0)))
-
-    def empty_rows(self, planned: PlannedQuery, before: int, after: int) -> Rows | None:
-        """Return windows without records that came into view: between two records of their key."""
-        grid: Grid = planned.window
-        code, k = self.spans[planned.number].newly_held(grid, before, after)
-        if planned.window.irregular:  # a calendar may leave out a day
-            there = grid.start(k) < end(grid, k)
-            code, k = code[there], k[there]
-        if planned.origin is not None:
-            whole = grid.start(k) > planned.origin
-            code, k = code[whole], k[whole]
-        if not len(k):
-            return None
-        none = np.zeros(len(k), np.int64)
-        query = np.full(len(k), planned.number)
-        return Rows(query, code, grid.start(k), end(grid, k), None, None, none, none)
 
     # ---- sessions ----
 

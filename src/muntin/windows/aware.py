@@ -41,8 +41,8 @@ class Edges:
     def add(self, start: int, end: int) -> None:
         """Add a window; it may start among records that are already there."""
         for bound in (start, end):
-            if type(bound) is not int or not -LIMIT < bound < LIMIT:
-                raise TypeError(f"the bounds of a window are integers within 2^62 of zero, not {bound!r}")
+            if type(bound) is not int or not -(2**63) <= bound < 2**63:
+                raise TypeError(f"the bounds of a window are integers of 64 bits, not {bound!r}")
         if start < self._least:
             raise ValueError(f"records are kept for the memory of {self._memory}: none can start at {start}")
         if not start < end:

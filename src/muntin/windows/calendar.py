@@ -59,6 +59,7 @@ class CalendarGrid:
         self._days: set[int] = set()  # of UTC, near which all is known
         first, last = (self._second(datetime.date(year, 1, 1)) * per_second for year in (5, 9995))
         self._first, self._last = max(first, 1 - LIMIT), min(last, LIMIT)  # nanoseconds reach less far
+        self._past = self._last + 2 * self.length  # past the end of each window that holds a time
 
     def __eq__(self, other: object) -> bool:
         mine = (self.unit, self.zone, self.per_second)
@@ -98,7 +99,7 @@ class CalendarGrid:
 
     def high(self, t: Any) -> Any:
         """Return the window that holds t."""
-        times = np.clip(np.atleast_1d(np.asarray(t, np.int64)), self._first, self._last)
+        times = np.clip(np.atleast_1d(np.asarray(t, np.int64)), self._first, self._past)
         self._learn_near(times)
         found = self._numbers[np.searchsorted(self._starts, times, side="right") - 1]
         return found if np.ndim(t) else int(found[0])

@@ -7,12 +7,38 @@ Windows of a grid are numbered so that ends lie evenly and starts never go back:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from muntin.windows.base import Window
 from muntin.windows.durations import Clock, Duration
 
 Ticks = Any  # an integer or an array of them
+
+
+class Places(NamedTuple):
+    """Places `every` so often, numbered: counts those up to a time, of 64 bits as it is.
+
+    The time less the place of number 0 may not fit 64 bits, so that what is taken off a time is not above 0,
+    and less than a step.
+
+    >>> Places.of(10, 25).up_to(35), Places.of(10, 25).up_to(34)
+    (1, 0)
+    """
+
+    every: int
+    phase: int
+    skipped: int
+
+    @classmethod
+    def of(cls, every: int, first: int) -> Places:
+        """Return the places of which number 0 is the first one."""
+        phase = -(-first % every)
+        return cls(every, phase, (phase - first) // every)
+
+    def up_to(self, t: Ticks) -> Ticks:
+        """Return the last one at or before a time."""
+        return (t - self.phase) // self.every + self.skipped
 
 
 @dataclass(frozen=True)
@@ -26,6 +52,16 @@ class SlidingGrid:
     steps = 1
     irregular = False
     listed = False
+
+    @cached_property
+    def starts(self) -> Places:
+        """Where windows start."""
+        return Places.of(self.pitch, self.offset)
+
+    @cached_property
+    def ends(self) -> Places:
+        """Where windows end."""
+        return Places.of(self.pitch, self.first_end)
 
     @property
     def period(self) -> int:
@@ -43,11 +79,11 @@ class SlidingGrid:
 
     def low(self, t: Ticks) -> Ticks:
         """Return the first window that ends after t."""
-        return (t - self.offset - self.length) // self.pitch + 1
+        return self.ends.up_to(t) + 1
 
     def high(self, t: Ticks) -> Ticks:
         """Return the last window that starts at or before t."""
-        return (t - self.offset) // self.pitch
+        return self.starts.up_to(t)
 
     def progressions(self) -> list[tuple[int, int]]:
         """Return period and phase of the starts, then of the ends."""
@@ -63,6 +99,16 @@ class CumulatingGrid:
     offset = 0
     irregular = False
     listed = False
+
+    @cached_property
+    def starts(self) -> Places:
+        """Where windows start."""
+        return Places.of(self.length, 0)
+
+    @cached_property
+    def ends(self) -> Places:
+        """Where windows end."""
+        return Places.of(self.pitch, self.pitch)
 
     @property
     def period(self) -> int:
@@ -106,7 +152,7 @@ def end(grid: Any, k: Ticks) -> Ticks:
 
 def last_ended(grid: Any, watermark: Ticks) -> Ticks:
     """Return the last window that ends at or before the watermark."""
-    return grid.last_ended(watermark) if grid.irregular else (watermark - grid.first_end) // grid.pitch
+    return grid.last_ended(watermark) if grid.irregular else grid.ends.up_to(watermark)
 
 
 class _GridWindow(Window):

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.windows.base import Window
-from muntin.windows.durations import LIMIT, Clock
+from muntin.windows.durations import Clock
 
 Places = NDArray[np.int64]
 Bounds = tuple[int, int]
 _MANY = 1 << 16  # slices to be remembered
+_UNKNOWN = -(2**63)  # where a slice starts that was not asked for
+_LAST = 2**63 - 1  # no edge that 64 bits hold lies past it
 
 
 class ContextFreeWindow(Window):
@@ -102,22 +104,21 @@ class OwnGrid:
         for s, e in held:
             if not s <= t < e:
                 raise ValueError(f"{self.window!r} says that [{s}, {e}) holds {t}, which it does not.")
+            if s <= _UNKNOWN or e > _LAST or e - s > _LAST:
+                raise ValueError(f"{self.window!r} gives [{s}, {e}), which 64 bits do not hold.")
         return held
 
     def _next(self, t: int) -> int:
         edge = self._ticks(self.window.next_edge(t), t)
         if edge <= t:
             raise ValueError(f"{self.window!r} says that the next edge after {t} is {edge}.")
-        return edge
+        return min(edge, _LAST)
 
     def _ticks(self, bound: Any, t: int) -> int:
         """Return where a window starts or ends, as the user says about a time."""
         whole = isinstance(bound, (int, float, np.integer, np.floating)) and bound % 1 == 0
-        if not whole or not -LIMIT < bound < LIMIT:
-            raise ValueError(
-                f"{self.window!r} gives {bound!r} about {t}: edges are whole numbers of ticks less than 2^62 "
-                "from zero."
-            )
+        if not whole:
+            raise ValueError(f"{self.window!r} gives {bound!r} about {t}: edges are whole numbers of ticks.")
         return int(bound)
 
     def _forget(self) -> None:
@@ -129,26 +130,26 @@ class OwnGrid:
     def floors(self, times: Places) -> Places:
         """Return the last edge at or before each time."""
         out = self._look_up(times)
-        missing = out == -LIMIT
+        missing = out == _UNKNOWN
         if missing.any():
             left = np.unique(times[missing])
             while len(left):
                 _, end = self.around(int(left[0]))
                 left = left[np.searchsorted(left, end) :]
             out = self._look_up(times)
-            for i in np.flatnonzero(out == -LIMIT).tolist():  # more than are remembered
+            for i in np.flatnonzero(out == _UNKNOWN).tolist():  # more than are remembered
                 out[i] = self.around(int(times[i]))[0]
         return out
 
     def _look_up(self, times: Places) -> Places:
-        """Return the edges that are known; -LIMIT for the others."""
+        """Return where slices that are known start; _UNKNOWN for the others."""
         if not self._starts:
-            return np.full(len(times), -LIMIT)
+            return np.full(len(times), _UNKNOWN)
         if self._known is None:
             self._known = np.array([self._starts, [self._slices[s][0] for s in self._starts]], np.int64)
         starts, ends = self._known
         at = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
-        return np.where((starts[at] <= times) & (times < ends[at]), starts[at], -LIMIT)
+        return np.where((starts[at] <= times) & (times < ends[at]), starts[at], _UNKNOWN)
 
     def between(self, low: int, high: int, most: int) -> Places | None:
         """Return None: edges are found as they are needed."""
