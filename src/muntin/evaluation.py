@@ -35,7 +35,6 @@ class Parsed:
     text: str  # as it is printed
     columns: tuple[str, ...]
     column: str | None  # the name, if it is nothing but a column
-    careful: bool  # whether it may raise over some values
     step: Step
 
 
@@ -73,7 +72,7 @@ def _parsed(text: str) -> Parsed:
         raise ValueError(f"{refused} ({where}).") from None
     names = [column.name for column in node.find_all(exp.Column, bfs=False)]
     alone = node.name if isinstance(node, exp.Column) else None
-    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, _is_careful(node), step)
+    return Parsed(node.sql(comments=False), tuple(dict.fromkeys(names)), alone, step)
 
 
 def _read(text: str) -> exp.Expr:

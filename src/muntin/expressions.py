@@ -39,13 +39,6 @@ class Expression(str):
 
         return parsed(str(self)).columns
 
-    @property
-    def careful(self) -> bool:
-        """Whether it may raise over some values of the types that it is made for."""
-        from muntin.evaluation import parsed
-
-        return parsed(str(self)).careful
-
     def renamed(self, names: Mapping[str, str]) -> Expression:
         """Return the same expression over columns of other names.
 

@@ -23,12 +23,6 @@ from muntin.windows.base import Query
 
 Places = NDArray[np.int64]
 
-# Comparing these raises over no value.
-_TAME = (
-    *(pa.bool_(), pa.string(), pa.large_string(), pa.float32(), pa.float64()),
-    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
-)
-
 
 def check_names(name: str, query: Query, keys: list[str]) -> None:
     """Refuse a condition on columns that the rows of a query do not have."""
