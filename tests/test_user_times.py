@@ -195,7 +195,7 @@ class Edges(mt.ContextFreeWindow):
 @pytest.mark.parametrize("place", ["start", "end", "edge"])
 @pytest.mark.parametrize(
     "wrong",
-    [0.5, float("inf"), float("nan"), 2**62, -(2**62), 2**70, "x", datetime.datetime(2020, 1, 1)],
+    [0.5, float("inf"), float("nan"), "x", datetime.datetime(2020, 1, 1)],
     ids=repr,
 )
 def test_an_edge_that_is_no_tick(place, wrong):
@@ -207,6 +207,16 @@ def test_an_edge_that_is_no_tick(place, wrong):
         subject.process({"ts": [3]})
     assert repr(wrong) in str(caught.value)
     assert subject.metrics.records_in == 0
+
+
+@pytest.mark.parametrize("start", [-(10**9), -(2**62)])
+def test_the_edges_of_a_window_that_begins_long_ago_are_not_all_asked_for(start):
+    rows = mt.aggregate({"ts": [3, 17]}, Edges(start=start).agg(n=mt.count()), time="ts")
+    found = rows.select(["window_start", "window_end", "n"]).to_pylist()
+    assert found == [
+        {"window_start": start, "window_end": 10, "n": 1},
+        {"window_start": start, "window_end": 20, "n": 2},
+    ]
 
 
 def test_edges_may_be_numbers_of_any_library():

@@ -86,8 +86,9 @@ class OwnGrid:
         held = self._windows(t)
         start = max((s for s, _ in held), default=t)
         end = self._next(start)
-        while end <= t:
-            start, end = end, self._next(end)
+        if end <= t:
+            start = self._last_edge(start, t)
+            end = self._next(start)
         if at + 1 < len(self._starts):
             end = min(end, self._starts[at + 1])
         if len(self._starts) > _MANY:
@@ -98,6 +99,17 @@ class OwnGrid:
         self._slices[start] = (end, held)
         bisect.insort(self._starts, start)
         return start, end
+
+    def _last_edge(self, low: int, high: int) -> int:
+        """Return the last edge after one time, where there is some, and up to another; found by halving."""
+        t = high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._next(middle) <= t:
+                low = middle
+            else:
+                high = middle
+        return self._next(low)
 
     def _windows(self, t: int) -> tuple[Bounds, ...]:
         held = tuple((self._ticks(s, t), self._ticks(e, t)) for s, e in self.window.windows(t))
