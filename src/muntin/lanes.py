@@ -161,6 +161,7 @@ class Intake:
         column = columns[self.time] if self.stamps is None else self.stamps
         times = intake.read_times(column, self.time)
         parts: list[_Part] = []
+        known = [len(lane.keys) for lane in lanes]
         try:
             for lane in lanes:
                 chosen = None if lane.where is None else _true(columns[lane.where])
@@ -171,7 +172,8 @@ class Intake:
         except BaseException:
             for part in parts:
                 part.engine.put_back(part.waiting)
-            for lane in lanes:
+            for lane, count in zip(lanes, known, strict=True):
+                lane.keys.truncate(count)
                 if lane.engine is None:  # the first batch fixes nothing if it is refused
                     lane.keys = KeyTable(lane.keys.names)
             raise

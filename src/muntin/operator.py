@@ -251,7 +251,7 @@ class WindowOperator:
         if engine is None:
             engine = self._setting.engine(lane.queries, types, times_column.type)
             self._tell_watermark(engine)
-        waiting = engine.take_up(types)
+        waiting, known = engine.take_up(types), len(keys)
         try:
             survey = engine.survey(times)
             intake.check_range(survey.low, survey.high, str(self._time))
@@ -262,6 +262,7 @@ class WindowOperator:
             rows, dropped = engine.process(times, codes, keys, values, tie, survey)
         except BaseException:
             engine.put_back(waiting)
+            keys.truncate(known)
             if lane.engine is None:  # the first batch fixes nothing if it is refused
                 lane.keys = KeyTable(self._key)
             raise

@@ -88,6 +88,10 @@ class KeptRecords:
                 kept.append(_some(part, np.flatnonzero(wanted)))
         self.parts = kept
 
+    def renumber(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one."""
+        self.parts = [replace(part, codes=codes[part.codes]) for part in self.parts]
+
     def whole(self) -> Batch | None:
         """Return all records by key and position."""
         while len(self.parts) > 1:

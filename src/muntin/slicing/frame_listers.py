@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,6 +158,21 @@ class StateLister(RunLister):
         if column.valid is not None:
             codes = np.where(column.valid, codes, 0)
         return Values((frozen(codes), present), None, count, ())
+
+    def let_go(self, waiting: Values | None) -> Values | None:
+        """Forget the numbers of values that no key has now, nor a record that waits, once they are most."""
+        if self.values.types is None:
+            return waiting
+        used = [self.keyed["last"][self.keyed["begin"] >= 0], *(waiting.columns[:1] if waiting else ())]
+        live = np.unique(np.concatenate(used))
+        if not self.values.mostly_gone(len(live)):
+            return waiting
+        self.values.retain(live)
+        self.keyed["last"] = np.searchsorted(live, self.keyed["last"])  # of keys without a run, any number
+        if waiting is None:
+            return None
+        codes, present = waiting.columns
+        return replace(waiting, columns=(frozen(np.searchsorted(live, codes)), present))
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write runs."""

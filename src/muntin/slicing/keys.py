@@ -134,6 +134,10 @@ class KeyTable:
         identities = [_identities(column)[0] for column in columns]
         return self._codes.get(identities[0] if len(columns) == 1 else tuple(identities))
 
+    def mostly_gone(self, live: int) -> bool:
+        """Tell whether so few keys are still needed that it pays to forget the others."""
+        return 2 * live + 16 <= len(self)
+
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
         columns = [column.take(arrow.numbers(live)) for column in self.columns()]
@@ -144,6 +148,14 @@ class KeyTable:
         self._codes = {key: code for code, key in sorted(kept, key=lambda pair: pair[0])}
         self._chunks = [[column] for column in columns]
         return renumbered
+
+    def truncate(self, count: int) -> None:
+        """Forget the newest keys, so that so many are left: those of a batch that was refused."""
+        if count < len(self):
+            at = arrow.numbers(np.arange(count))
+            self._chunks = [[column.take(at)] for column in self.columns()]
+            while len(self._codes) > count:
+                self._codes.popitem()  # in the order of their numbers
 
     def load(self, columns: Sequence[pa.Array]) -> None:
         """Take in keys in the order of their numbers."""
