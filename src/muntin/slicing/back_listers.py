@@ -73,6 +73,11 @@ class LookBackLister(Lister):
         del seen
         return None
 
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return the keys that a record of the same time may still come for; by position, all."""
+        had: NDArray[np.bool_] = seen > 0
+        return had & (self.keyed["last"] >= reach) if self.rule.rolling else had
+
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return the last records, by number or by time."""
         if self.rule.rows is not None:

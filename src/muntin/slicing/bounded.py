@@ -91,6 +91,10 @@ class KeptRecords(Transactional):
                 kept.append(_some(part, np.flatnonzero(wanted)))
         self.batches = kept
 
+    def renumber(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one."""
+        self.batches = [replace(batch, codes=codes[batch.codes]) for batch in self.batches]
+
     def whole(self) -> Batch | None:
         """Return all records by key and position."""
         if len(self.batches) > 1:

@@ -206,6 +206,21 @@ class CountSlices(Transactional):
         live = store.column("start") + self.longest > self.seen[store.column("code")]
         return live
 
+    def remembered(self) -> Places:
+        """Return the keys whose positions are counted."""
+        return np.append(np.flatnonzero(self.seen), self.pending.codes)
+
+    def keep_keys(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one, below 0 for those that are forgotten."""
+        self._reserve(len(codes) + 1)
+        places = np.append(np.flatnonzero(codes >= 0), len(codes))  # so that there is room for one more
+        self.seen, self.viewed, self.changed = (
+            held[places] for held in (self.seen, self.viewed, self.changed)
+        )
+        self.store.renumber(codes)
+        self.pending.renumber(codes)
+        self.forget_shown()
+
     @property
     def nbytes(self) -> int:
         """The bytes of kept records."""

@@ -532,21 +532,11 @@ class Engine(Holdings, Transactional):
 
     def _forget_keys(self, keys: KeyTable) -> None:
         """Forget keys without slices, if nothing of theirs must be remembered."""
-        if not keys.names or self._remembering():
+        if not keys.names:
             return
-        stores = self._stores()
-        live = self._distinct_keys(keys, [store.column("code") for store in stores])
-        if 2 * len(live) + 16 > len(keys):
+        live = self._remembered(keys, [store.column("code") for store in self._stores()])
+        if not keys.mostly_gone(len(live)):
             return
         codes = keys.retain(live)
-        for store in stores:
-            store.renumber(codes)
-        if self.slices.log is not None:
-            self.slices.log.keep(codes[self.slices.log.codes] >= 0)
-            self.slices.log.renumber(codes)
-        revisions = self.windows.revisions
-        self.windows.revisions = {
-            (q, int(codes[code]), *rest): revision
-            for (q, code, *rest), revision in revisions.items()
-            if codes[code] >= 0
-        }
+        self.slices.keep_keys(codes)
+        self.windows.keep_keys(codes)

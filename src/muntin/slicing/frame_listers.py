@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from muntin.slicing import intake, machines
 from muntin.slicing.fields import ABSENT, Values, frozen
 from muntin.slicing.keys import KeyTable
 from muntin.slicing.listers import Batch, Columns, Fill, Flags, RunLister
+from muntin.slicing.transaction import Transactional
 from muntin.slicing.user_errors import named
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -159,6 +161,26 @@ class StateLister(RunLister):
         if column.valid is not None:
             codes = np.where(column.valid, codes, 0)
         return Values((frozen(codes), present), None, count, ())
+
+    def parts(self) -> Iterable[Transactional]:
+        """Return the values that are numbered."""
+        return (self.values,)
+
+    def let_go(self, waiting: Values | None) -> Values | None:
+        """Forget the numbers of values that no key has now, nor a record that waits, once they are most."""
+        if self.values.types is None:
+            return waiting
+        used = [self.keyed["last"][self.keyed["begin"] >= 0], *(waiting.columns[:1] if waiting else ())]
+        live = np.unique(np.concatenate(used))
+        if not self.values.mostly_gone(len(live)):
+            return waiting
+        self.values.retain(live)
+        last = np.searchsorted(live, self.keyed["last"])  # of keys without a run, any number
+        self.keyed = {**self.keyed, "last": last}
+        if waiting is None:
+            return None
+        codes, present = waiting.columns
+        return replace(waiting, columns=(frozen(np.searchsorted(live, codes)), present))
 
     def run(self, batch: Batch, marks: Flags, out: NDArray[np.int64]) -> int:
         """Write runs."""

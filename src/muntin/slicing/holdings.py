@@ -42,21 +42,19 @@ class Holdings:
 
     def live_keys(self, keys: KeyTable) -> int:
         """Return the number of keys that something is remembered of."""
-        if not keys.names or self._remembering():
-            return len(keys)
-        return len(self._distinct_keys(keys, [store.column("code")[live] for store, live in self.live()]))
+        if not keys.names:
+            return 1
+        return len(self._remembered(keys, [store.column("code")[live] for store, live in self.live()]))
 
-    @staticmethod
-    def _distinct_keys(keys: KeyTable, codes: list[Places]) -> Places:
-        """Return the numbers of keys that occur."""
-        occurs = np.zeros(len(keys), bool)
-        for some in codes:
-            occurs[some] = True
-        return occurs.nonzero()[0]
-
-    def _remembering(self) -> bool:
-        """Tell whether keys are remembered without slices, too."""
-        return bool(self._by_position() or self.windows.empty.spans or self.windows.previous)
+    def _remembered(self, keys: KeyTable, cells: list[Places]) -> Places:
+        """Return the numbers of keys that have cells, or something else to be remembered."""
+        reach = self.watermark - self.lateness
+        remembered = np.zeros(len(keys), bool)
+        counted = [slices.remembered() for slices in self.slices.counts.values()]
+        marked = [slices.remembered(reach) for slices in self.slices.positions.values()]
+        for codes in (*cells, *counted, *marked, *self.windows.remembered()):
+            remembered[codes] = True
+        return remembered.nonzero()[0]
 
     def records_kept(self) -> int:
         """Return the number of records kept."""

@@ -164,6 +164,10 @@ class KeyTable(Transactional):
         code = None if any(column is None for column in columns) else self.find(columns)
         return -1 if code is None else code
 
+    def mostly_gone(self, live: int) -> bool:
+        """Tell whether so few keys are still needed that it pays to forget the others."""
+        return 2 * live + 16 <= len(self)
+
     def retain(self, live: Places) -> Places:
         """Forget all other keys, and number these anew; return the new number of each old one."""
         columns = [column.take(arrow.numbers(live)) for column in self.columns()]

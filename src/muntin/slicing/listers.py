@@ -250,6 +250,24 @@ class Lister(Transactional, ABC):
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return for each key the least position that a window to come may hold; None: no limit."""
 
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return of which keys it must remember something once their slices are gone; `seen` counts records.
+
+        Where nothing else is said, of all: a running number, a position, or what a function keeps.
+        """
+        del reach
+        return seen > 0
+
+    def let_go(self, waiting: Values | None) -> Values | None:
+        """Forget what no key needs, nor a record that waits; return what such records have, as it is then."""
+        return waiting
+
+    def keep_keys(self, live: Places) -> None:
+        """Keep the state of these keys, which are numbered anew, in this order."""
+        self.keyed = {name: held[live] for name, held in self.keyed.items()}
+        if "code" in self.opened:
+            self.opened = {**self.opened, "code": np.searchsorted(live, self.opened["code"])}
+
     def oldest_held(self, seen: Places) -> Places:
         """Return for each key the position of the oldest record that is held, where records are."""
         oldest = np.full(len(seen), FAR)
@@ -331,6 +349,12 @@ class RunLister(Lister):
         found = Found(code, begin[code], seen[code].copy(), numbered(code, self.keyed["number"]))
         begin[code] = -1
         return found
+
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return the keys that have a window open, or had one."""
+        del seen, reach
+        remembered: NDArray[np.bool_] = (self.keyed["begin"] >= 0) | (self.keyed["number"] > 0)
+        return remembered
 
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return where open windows begin."""

@@ -52,6 +52,13 @@ class QueueLister(Lister):
         """Return windows that have left the queue."""
         return Found(gone["code"], gone["begin"], ends, numbered(gone["code"], self.keyed["number"]))
 
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return the keys that have a window open, or had one."""
+        del seen, reach
+        remembered: NDArray[np.bool_] = self.keyed["number"] > 0
+        remembered[self.opened["code"]] = True
+        return remembered
+
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return where the oldest open window of each key begins."""
         del reach, ordered
@@ -178,13 +185,22 @@ class GrowingLister(Lister):
         del seen
         return None
 
+    def _open(self, reach: float) -> NDArray[np.bool_]:
+        """Return the keys whose last landmark may have windows to come."""
+        held: NDArray[np.bool_] = self.keyed["begin"] >= 0
+        if self.rule.length is not None:
+            held &= self.keyed["landmark"] + self.rule.length >= reach
+        return held
+
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return the keys that have a landmark, or a step that has not ended."""
+        del seen
+        return self._open(reach) | (self.keyed["step"] > NEVER)
+
     def needed(self, seen: Places, reach: float, ordered: Ordered) -> Places | None:
         """Return the last landmark of each key, while windows from there on may come."""
         del seen, ordered
-        held = self.keyed["begin"] >= 0
-        if self.rule.length is not None:
-            held &= self.keyed["landmark"] + self.rule.length >= reach
-        return np.where(held, self.keyed["begin"], FAR)
+        return np.where(self._open(reach), self.keyed["begin"], FAR)
 
 
 class MeasureLister(QueueLister):
@@ -261,6 +277,11 @@ class MeasureLister(QueueLister):
         first[codes[unseen]] = exact[begins[unseen]]
         lasts = batch.bounds[1:] - 1
         self.keyed["last"][codes], self.keyed["last_whole"][codes] = exact[lasts], whole[lasts]
+
+    def remembers(self, seen: Places, reach: float) -> NDArray[np.bool_]:
+        """Return all keys: their measures may not go back."""
+        del reach
+        return seen > 0
 
     def found(self, gone: dict[str, Places], ends: Places) -> Found:
         """Return windows that have left the queue, without those that may have begun before the query."""

@@ -396,6 +396,37 @@ class PositionSlices(Transactional):
         for view in self.views.values():
             view.let_go(reach)
 
+        for lister in self.settled.listers.values():
+            waiting = self.pending.values.get(lister.signal)
+            self.pending.replace(lister.signal, lister.let_go(waiting))
+
+    def remembered(self, reach: float) -> Places:
+        """Return the keys that something must be remembered of beside their slices."""
+        self.settled.reserve(len(self.settled.seen))
+        remembered = np.zeros(len(self.settled.seen), bool)
+        for lister in self.settled.listers.values():
+            remembered |= lister.remembers(self.settled.seen, reach)
+        remembered[self.pending.codes] = True
+        for view in self.views.values():
+            remembered[view.codes()] = True
+        return np.flatnonzero(remembered)
+
+    def keep_keys(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one, below 0 for those that are forgotten."""
+        settled, live = self.settled, np.flatnonzero(codes >= 0)
+        settled.reserve(len(codes) + 1)
+        places = np.append(live, len(codes))  # so that there is room for one more
+        settled.seen, settled.cut, settled.edge = (
+            held[places] for held in (settled.seen, settled.cut, settled.edge)
+        )
+        for lister in settled.listers.values():
+            lister.keep_keys(places)
+        settled.store.renumber(codes)
+        settled.kept.renumber(codes)
+        self.pending.renumber(codes)
+        for view in self.views.values():
+            view.renumber(codes)
+
     def parts(self) -> Iterable[Transactional]:
         """Return what is settled, records that wait, and views."""
         return self.settled, self.pending, *self.views.values()

@@ -105,10 +105,13 @@ class RecordLog(Transactional):
         )
 
     def renumber(self, codes: Places) -> None:
-        """Give keys other numbers: codes[old] is the new one."""
+        """Give keys other numbers, in the same order: codes[old] is the new one; others must not be there."""
         self.codes = codes[self.codes]
-        ties = () if self.tie is None else (self.tie,)
-        self._take(np.lexsort((*ties, self.times, self.codes)))
+
+    def replace(self, number: int, values: Values | None) -> None:
+        """Hold other values of a field, if it has some."""
+        if values is not None:
+            self.values = {**self.values, number: values}
 
     @property
     def nbytes(self) -> int:

@@ -373,6 +373,18 @@ class SliceManager(Transactional):
         if self.log is not None and len(self.log):
             self._let_go_records()
 
+    def keep_keys(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one, below 0 for those that are forgotten."""
+        for store in self.time_stores():
+            store.renumber(codes)
+        for counted in self.counts.values():
+            counted.keep_keys(codes)
+        for marked in self.positions.values():
+            marked.keep_keys(codes)
+        if self.log is not None:
+            self.log.keep(codes[self.log.codes] >= 0)
+            self.log.renumber(codes)
+
     @staticmethod
     def _open_runs(store: AggregateStore, gap: int, reach: int) -> NDArray[np.bool_]:
         """Return the runs of sessions that a record can still join."""

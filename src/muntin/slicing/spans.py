@@ -109,16 +109,20 @@ class Spans(Transactional):
 
     def see(self, reach: Reach) -> None:
         """Take in how far keys reach."""
-        had = len(self.first)
-        if reach.keys() > had:
-            for name, fill in _FILLS.items():
-                grown = np.full(max(reach.keys(), 2 * had), fill)
-                grown[:had] = getattr(self, name)
-                setattr(self, name, grown)
+        self._reserve(reach.keys())
         for held in (self.first, self.last):
             self.overwrite(held, reach.code)
         self.first[reach.code], self.last[reach.code] = reach.first, reach.last
         self._fresh = reach
+
+    def _reserve(self, keys: int) -> None:
+        """Make room for so many keys."""
+        had = len(self.first)
+        if keys > had:
+            for name, fill in _FILLS.items():
+                grown = np.full(max(keys, 2 * had), fill)
+                grown[:had] = getattr(self, name)
+                setattr(self, name, grown)
 
     def fill(self, code: Places, ends: Places) -> None:
         """Take in windows with records that come out."""
@@ -200,6 +204,20 @@ class Spans(Transactional):
         if waiting.any():
             least = int(np.maximum(reach.first[waiting], watermark).min())
             self._due = min(self._due, int(end(self.grid, last_ended(self.grid, least) + 1)))
+
+    # ---- keys ----
+
+    def remembered(self) -> Places:
+        """Return the keys that had records."""
+        return np.flatnonzero(self.last > NEVER)
+
+    def keep_keys(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one, below 0 for those that are forgotten."""
+        self._reserve(len(codes) + 1)
+        places = np.append(np.flatnonzero(codes >= 0), len(codes))  # so that there is room for one more
+        for name in _FILLS:
+            setattr(self, name, getattr(self, name)[places])
+        self.filled = (codes[self.filled[0]], self.filled[1])
 
     # ---- snapshots ----
 

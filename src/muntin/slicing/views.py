@@ -116,6 +116,17 @@ class View(Transactional):
                     self.overwrite_item(self.revisions, who)
                     del self.revisions[who]
 
+    def codes(self) -> Places:
+        """Return the keys of windows that are held, or have revisions."""
+        held = np.empty(0, np.int64) if self.held is None else self.held.code
+        return np.append(held, np.array([who[0] for who in self.revisions], np.int64))
+
+    def renumber(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one."""
+        if self.held is not None:
+            self.held = replace(self.held, code=codes[self.held.code])
+        self.revisions = {(int(codes[code]), *rest): r for (code, *rest), r in self.revisions.items()}
+
     def let_go(self, reach: float) -> None:
         """Forget revisions of windows that are out of reach, where their end tells."""
         if self.names == ("window_end",):

@@ -430,6 +430,22 @@ class WindowManager(Transactional):
 
         self.revisions = {i: r for i, r in self.revisions.items() if i[0] in alive and may_change(i)}
 
+    def remembered(self) -> list[Places]:
+        """Return the keys that something must be remembered of beside their slices."""
+        previous = np.array([code for _, code in self.previous], np.int64)
+        return [previous, *(spans.remembered() for spans in self.empty.spans.values())]
+
+    def keep_keys(self, codes: Places) -> None:
+        """Give keys other numbers: codes[old] is the new one, below 0 for those that are forgotten."""
+        for spans in self.empty.spans.values():
+            spans.keep_keys(codes)
+        self.previous = {(number, int(codes[code])): v for (number, code), v in self.previous.items()}
+        self.revisions = {
+            (number, int(codes[code]), *rest): revision
+            for (number, code, *rest), revision in self.revisions.items()
+            if codes[code] >= 0
+        }
+
 
 def _each(number: int, store: AggregateStore, *_: Any) -> How:
     """Fold ranges each by itself."""
