@@ -354,7 +354,18 @@ class WindowOperator(Exclusive):
             )
 
     def advance(self, watermark: Any = None) -> pa.Table:
-        """Say that all records before this time have arrived; return the windows that came into view."""
+        """Say that all records before this time have arrived; return the windows that came into view.
+
+        `watermark` is a whole number where times are integers, else a datetime of Python, NumPy or pandas, or
+        an Arrow timestamp. It is rounded down to the unit of the time column. What that does not reach, or
+        lies before the watermark so far, is a ValueError. In processing time, none at all means now.
+
+        >>> import muntin as mt
+        >>> op = mt.WindowOperator(mt.tumbling(10).agg(n=mt.count()), time="ts", watermark="manual")
+        >>> _ = op.process({"ts": [1, 4, 12]})
+        >>> op.advance(10).column("n").to_pylist()
+        [2]
+        """
         return run(self, self._advance, watermark)
 
     def _advance(self, watermark: Any) -> pa.Table:
