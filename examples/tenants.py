@@ -2,7 +2,7 @@
 
 One operator serves all. A new query reports the windows that it sees whole, a removed one is silent from then
 on, and nobody else's results change: at the end, each tenant's rows are compared with those of an operator
-that most of the others never came to. Queries share slices, so that many cost little more than one.
+that most of the others never came to. A record joins one slice, however many queries share it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """The parts of the command line by themselves: lines of TOML, calls, folding, batches of files."""
 
+import importlib.metadata
 import json
 import os
 
@@ -192,6 +193,24 @@ def test_names_in_brackets_are_shown_as_they_are(capsys, monkeypatch):
     monkeypatch.setattr(doctoring, "_checks", lambda: [Check("pyspark", "amiss", "[/x]", "muntin[spark]")])
     assert doctoring.doctor(as_lines=False) == 2
     assert capsys.readouterr().out.splitlines()[1].split() == ["pyspark", "amiss", "[/x]", "muntin[spark]"]
+
+
+def test_packages_that_pip_did_not_install(monkeypatch):
+    """Spark's own folder has a pyspark that no metadata tells the version of."""
+
+    def unknown(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", unknown)
+    checks = {check.name: check for check in doctoring._checks()}
+    assert {checks[name].state for name in ("numpy", "pyspark", "pandas", "sketches")} == {"ok"}
+    assert checks["pyspark"].found == "not by pip"
+    for version, state in (("4.2.0", "ok"), ("4.10.1", "ok"), ("4.1.3", "amiss"), ("3.5.0", "amiss")):
+        monkeypatch.setattr(importlib.metadata, "version", lambda _, version=version: version)
+        assert doctoring._package("pyspark", "").state == state
+    for version, state in (("2.3.3", "ok"), ("3.0.0", "amiss"), ("10.0.0", "amiss")):
+        monkeypatch.setattr(importlib.metadata, "version", lambda _, version=version: version)
+        assert doctoring._package("pandas", "").state == state
 
 
 def test_changes_of_one_run_go_into_one_folder(tmp_path):

@@ -36,6 +36,12 @@ def test_queries_know_what_they_are_written_for_and_equal_those_of_functions() -
     assert (again.time, again.key) == ("ts", ("car", "lane"))
 
 
+def test_a_key_may_be_one_column_as_everywhere() -> None:
+    query = mt.Query(FUNCTION.window, FUNCTION.aggregates, key="car")
+    assert query.key == ("car",)
+    assert mt.aggregate(RECORDS, query, time="ts").column_names[0] == "car"
+
+
 def test_time_and_key_are_those_of_the_statement() -> None:
     want = rows(mt.aggregate(RECORDS, FUNCTION, time="ts", key="car"))
     assert [row["car"] for row in want] == ["a", "b"]

@@ -78,16 +78,23 @@ def _python() -> Check:
     return Check("Python", "ok", f"{platform.python_version()}, {sys.executable}")
 
 
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # such as the pyspark in Spark's own folder
+        return "not by pip"
+
+
 def _package(name: str, advice: str) -> Check:
     if not installed(_MODULES.get(name, name)):
         return Check(name, "amiss", "not installed", advice)
-    version = importlib.metadata.version(name)
+    version = _version(name)
     known = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if name == "pandas" and known >= (3,):
         return Check(
             name, "amiss", version, "pip install 'pandas<3': with 3, Spark's streams die on null keys"
         )
-    if name == "pyspark" and known < (4, 2):
+    if name == "pyspark" and () < known < (4, 2):
         return Check(name, "amiss", version, "pip install 'pyspark>=4.2'")
     return Check(name, "ok", version)
 
@@ -115,7 +122,7 @@ def _sketches() -> Check:
     if not installed("datasketches"):
         advice = "pip install 'muntin[sketches]' for approximate aggregates"
         return Check("sketches", "optional", "not installed", advice)
-    return Check("sketches", "ok", f"datasketches {importlib.metadata.version('datasketches')}")
+    return Check("sketches", "ok", f"datasketches {_version('datasketches')}")
 
 
 def _cache() -> Check:

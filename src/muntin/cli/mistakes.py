@@ -8,6 +8,7 @@ import importlib.util
 from collections.abc import Iterable
 
 OK, FAILED, MISTAKEN, INTERRUPTED = 0, 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
+SPARK = ("pyspark", "pandas", "google.protobuf")  # the modules of the extra
 
 
 class MistakeError(Exception):
@@ -32,9 +33,6 @@ def need(what: str, extra: str, modules: Iterable[str], otherwise: str = "") -> 
         if not installed(module):
             advice = f"pip install 'muntin[{extra}]'{otherwise}"
             raise MistakeError(f"{what} needs {module}, which is not installed: {advice}.")
-
-
-SPARK = ("pyspark", "pandas", "google.protobuf")  # the modules of the extra
 
 
 def close_to(name: str, known: Iterable[str]) -> str:

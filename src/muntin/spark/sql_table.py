@@ -18,7 +18,7 @@ from muntin.spark.identity import Identities, noted
 from muntin.spark.kinds import check_names, kind_of, mismatch, sort_of
 from muntin.spark.upsert import IDENTITY, Changes, as_json, changes_of, stream_of
 
-# What a table is told by: kinds are kept beside it, for drivers have no common word for the type of a column.
+# The kinds of columns are kept beside the table: drivers have no common way to ask for the type of a column.
 _BATCHES = (
     "CREATE TABLE IF NOT EXISTS muntin_batches "
     "(stream VARCHAR(64), target VARCHAR(200), batch BIGINT, PRIMARY KEY (stream, target))"

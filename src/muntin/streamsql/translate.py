@@ -47,7 +47,7 @@ class Statement:
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns of GROUP BY or PARTITION BY that are none of the window's."""
-        return self.query.key or ()
+        return tuple(self.query.key or ())
 
 
 class Translation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -125,7 +125,7 @@ class Query:
     having: str | None = None  # None: all windows are reported
     # What a statement in SQL says of the stream; None: the query is for any. Windows and values are the same.
     time: str | None = field(default=None, compare=False)
-    key: tuple[str, ...] | None = field(default=None, compare=False)
+    key: Sequence[str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -149,6 +149,8 @@ class Query:
             raise ValueError(f"emit_partial is for count windows, not for a {self.window.kind}.")
         for name in ("where", "having"):
             object.__setattr__(self, name, condition(getattr(self, name), name))
+        if self.key is not None:
+            object.__setattr__(self, "key", (self.key,) if isinstance(self.key, str) else tuple(self.key))
 
     def columns(self) -> list[str]:
         """Return the columns and expressions that its aggregates and its window read."""
