@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo java postgres test test-long check bench bench-spark docs lock clean
+.PHONY: demo java postgres test test-long test-lowest check bench bench-spark docs lock clean
 
 demo: .venv/ready java  ## football and factory sensors through window queries on Spark: tables, and out/demo.html
 	$(RUN) -m muntin.demo
@@ -12,6 +12,9 @@ test: .venv/ready java postgres  ## all tests and doc tests, on all cores
 
 test-long: .venv/ready java postgres  ## the same with many more random cases
 	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -n auto
+
+test-lowest: .venv-lowest/ready java postgres  ## the same with the lowest versions that pyproject.toml allows (Python 3.11 or 3.12)
+	.venv-lowest/bin/python -m pytest -n auto
 
 check: .venv/ready  ## lint, format and types
 	$(RUN) -m ruff check .
@@ -49,7 +52,7 @@ lock:  ## pin the newest versions that pyproject.toml allows
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-lock out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lock .venv-lowest out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -58,4 +61,12 @@ clean:
 	@$(PYTHON) -m venv --clear .venv || { apt-get update && apt-get install --yes python3-venv && $(PYTHON) -m venv --clear .venv; }
 	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements.lock
 	@$(RUN) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-lowest/ready: pyproject.toml scripts/lowest.py
+	@echo "Setting up .venv-lowest (once)"
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@$(PYTHON) scripts/lowest.py > .venv-lowest/requirements.txt
+	@.venv-lowest/bin/python -m pip install --quiet --requirement .venv-lowest/requirements.txt
+	@.venv-lowest/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -1087,7 +1087,8 @@ def check_keys(one, other, third, kind: pa.DataType) -> None:
         repr(key): total
         for key, total in zip(table["k"].to_pylist(), table["total"].to_pylist(), strict=True)
     }
-    assert got == {repr(one): 37, repr(other): 130, repr(None): 72, repr(third): 16}
+    known = pa.array([one, other, None, third], kind).cast(plain(kind))  # half floats come out as floats
+    assert got == dict(zip(map(repr, known.to_pylist()), (37, 130, 72, 16), strict=True))
 
 
 @pytest.mark.parametrize("name", KEYS)

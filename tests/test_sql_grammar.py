@@ -151,10 +151,10 @@ TOO_MUCH = {
 
 
 def quickly(call, text, said, error=ValueError):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(error, match=said) as caught:
         call(text)
-    assert time.perf_counter() - start < 1.5  # the largest that is read takes about a second
+    assert time.process_time() - start < 2  # the largest that is read takes about a second
     assert len(str(caught.value)) < 500
 
 
@@ -212,10 +212,10 @@ def test_what_is_not_too_much_is_read_and_computed():
 
 def test_a_statement_of_a_thousand_columns_is_read_in_a_second():
     items = ", ".join(f"SUM(v{k})" for k in range(1000))
-    start = time.perf_counter()
+    start = time.process_time()
     (query,) = mt.sql(f"SELECT {items} FROM TUMBLE(t, ts, 10)")
     assert len(query.aggregates) == 1000
-    assert time.perf_counter() - start < 5  # it took ten, and four times that for twice as many
+    assert time.process_time() - start < 5  # it took ten, and four times that for twice as many
 
 
 def test_a_stack_that_is_nearly_full_is_told():
