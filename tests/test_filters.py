@@ -61,6 +61,23 @@ def test_operator_agrees_with_the_oracle(workload):
     check(workload)
 
 
+MOVING = ("rolling_rows", "last_n", "landmark_every", "punctuation", "landmark_length", "threshold_frame")
+MOVING += ("delta_frame", "aggregate_frame", "state_window", "on", "landmark_until_every")
+
+
+@st.composite
+def corrected(draw: st.DrawFn) -> Workload:
+    """A workload whose windows keep their identity when late records change their bounds."""
+    workload = draw(mixed(MOVING).filter(lambda drawn: drawn.lateness > 0))
+    return replace(workload, queries=[draw(filtered(spec, [None])) for spec in workload.queries])
+
+
+@settings(max_examples=100)
+@given(workload=corrected())
+def test_rows_that_are_taken_back_agree_with_the_oracle(workload):
+    check(workload)
+
+
 @settings(max_examples=30)
 @given(workload=with_conditions(mixed_tables()))
 def test_aggregate_agrees_with_the_oracle(workload):
@@ -139,6 +156,61 @@ def test_having_leaves_out_retracts_and_lets_in():
     assert told(ts=[20], v=[9]) == []  # the window from 10 fails at first
     assert told(ts=[11, 4], v=[8, -9]) == [(0, "retract", 3, None), (10, "update", 1, 8)]
     assert op.metrics.windows_emitted == 5
+
+
+BOUNDS = ("window_start", "window_end", "change", "revision")
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_row_that_is_taken_back_has_the_bounds_last_shown(restored):
+    query = mt.count_tumbling(2).agg(total=mt.sum("v"), having="total > 5")
+    op = mt.WindowOperator(query, time="ts", watermark=0, lateness=100)
+
+    def told(ts, v):
+        nonlocal op
+        op = mt.WindowOperator.restore(op.snapshot()) if restored else op
+        return rows(op.process({"ts": ts, "v": v}), *BOUNDS)
+
+    assert told([10, 50], [1, 9]) == [(10, 50, "insert", 0)]
+    assert told([20], [1]) == [(10, 50, "retract", 1)]  # it is 10 to 20 now
+    assert told([15], [1]) == [(10, 50, "retract", 2), (20, 50, "insert", 0)]
+    assert told([5], [8]) == [(20, 50, "retract", 1), (5, 10, "update", 3)]
+    assert told([4], [0]) == [(20, 50, "retract", 2), (4, 5, "update", 4), (20, 50, "insert", 0)]
+
+
+def test_a_frame_that_is_taken_back_has_the_bounds_last_shown():
+    query = mt.threshold_frame("v", ">", 0).agg(top=mt.max("v"), having="top > 5")
+    op = mt.WindowOperator(query, time="ts", watermark=0, lateness=100)
+
+    def told(*records):
+        ts, v = zip(*records, strict=True)
+        return rows(op.process({"ts": ts, "v": v}), *BOUNDS, "window_id")
+
+    assert told((10, 1), (20, 9), (30, 0)) == [(10, 20, "insert", 0, 0)]
+    assert told((15, 0)) == [(10, 20, "retract", 1, 0), (20, 20, "insert", 0, 1)]
+    assert told((5, 1)) == [(10, 20, "retract", 2, 0)]
+    assert told((7, 8)) == [(5, 10, "update", 3, 0)]
+    changed = [(5, 10, "retract", 4, 0), (7, 10, "update", 1, 1), (20, 20, "insert", 0, 2)]
+    assert told((6, 0)) == changed
+
+
+def test_a_row_that_was_never_shown_is_taken_back_with_the_bounds_it_had():
+    query = mt.count_tumbling(2).agg(total=mt.sum("v"), having="total > 5")
+    op = mt.WindowOperator(query, time="ts", watermark=0, lateness=100)
+    assert op.process({"ts": [10, 50], "v": [1, 1]}).num_rows == 0
+    assert rows(op.process({"ts": [20], "v": [1]}), *BOUNDS) == [(10, 50, "retract", 1)]
+    assert rows(op.process({"ts": [15], "v": [1]}), *BOUNDS) == [(10, 50, "retract", 2)]
+
+
+def test_bounds_last_shown_are_forgotten_with_their_windows():
+    query = mt.count_tumbling(2).agg(total=mt.sum("v"), having="total > 5")
+    op = mt.WindowOperator(query, time="ts", watermark=0, lateness=50)
+    sizes = []
+    for start in range(0, 40_000, 100):
+        op.process({"ts": [start, start + 40], "v": [1, 9]})
+        assert rows(op.process({"ts": [start + 20, start + 30], "v": [1, 1]}), *BOUNDS)[0][2] == "retract"
+        sizes.append(len(op.snapshot()))
+    assert max(sizes[10:]) < sizes[9] + 200
 
 
 def test_having_with_empty_windows_and_changes_only():

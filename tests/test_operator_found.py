@@ -165,6 +165,20 @@ def test_look_ups_cover_what_they_say():
     ]
 
 
+def test_look_ups_of_sessions_end_past_their_last_record():
+    operator = mt.WindowOperator(mt.session(5).agg(n=mt.count()), time="t", key="k")
+    operator.process({"t": [1, 3, 20], "k": ["a", "a", "b"]})
+    found = operator.lookup(0, 100).sort_by("k").to_pylist()
+    assert found == [
+        {"k": "a", "window_start": 1, "window_end": 4, "n": 2},
+        {"k": "b", "window_start": 20, "window_end": 21, "n": 1},
+    ]
+    for row in found:  # the same stretch, asked for as it was told
+        again = operator.lookup(row["window_start"], row["window_end"], key=row["k"]).to_pylist()
+        assert again == [row]
+    assert operator.lookup(1, 3, key="a").num_rows == 0
+
+
 def test_equal_count_windows_may_differ_in_whether_partial_ones_are_wanted():
     queries = [
         mt.count_tumbling(2).agg(total=mt.sum("v")),

@@ -108,6 +108,7 @@ class Oracle:
         self._size = 0
         self._views: dict[str, dict[tuple, Window]] = {spec.name: {} for spec in specs}
         self._told: Counter[tuple] = Counter()  # how many rows each identity has had
+        self._last: dict[tuple, Bounds] = {}  # the bounds that each identity was last reported with
 
     @property
     def finished(self) -> bool:
@@ -146,6 +147,7 @@ class Oracle:
         """Forget a query; what it has open is not emitted, and another of its name begins anew."""
         del self.queries[name], self._views[name]
         self._told = Counter({told: rows for told, rows in self._told.items() if told[0] != name})
+        self._last = {told: bounds for told, bounds in self._last.items() if told[0] != name}
 
     def take_late(self) -> list[Record]:
         """The records dropped since the last call, in the order of arrival."""
@@ -261,7 +263,7 @@ class Oracle:
         for query in self.queries.values():
             before, after = self._views[query.spec.name], self._view(query)
             changed = [*self._retractions(query, before, after), *self._changes(query, before, after)]
-            rows += [seen for row in changed if (seen := _seen(query.spec, row)) is not None]
+            rows += [seen for row in changed if (seen := self._seen(query.spec, row, before)) is not None]
             self._views[query.spec.name] = after
         places = {name: place for place, name in enumerate(self.queries)}
         rows.sort(key=lambda row: row_order(row, places))
@@ -293,22 +295,27 @@ class Oracle:
         bounds = (window.start, window.end, window.id)
         return Row(key, name, *bounds, change, revision, values, window.records, window.measures)
 
+    def _seen(self, spec: Spec, row: Row, before: dict) -> Row | None:
+        """The row as it is emitted: one that fails is left out if it is the first, and retracted else.
+
+        A retraction of what was never reported has the bounds that the window had before this call.
+        """
+        identity = (spec.name, row.key, identity_of(spec.kind, row))
+        if spec.having is not None and row.change != "retract":
+            column, text = spec.having
+            if having(column, spec.aggregates[column])[text](row) is not True:
+                if row.revision == 0:
+                    return None
+                start, end = self._last.get(identity) or before[identity][:2]
+                nothing = dict.fromkeys(row.values)
+                row = row._replace(start=start, end=end, change="retract", values=nothing, records=())
+        self._last[identity] = (row.start, row.end)
+        return row
+
 
 def _passes(query: Query, arrived: Arrived) -> bool:
     """Whether a record reaches the windows of a query at all."""
     return query.spec.where is None or WHERE[query.spec.where](arrived.record) is True
-
-
-def _seen(spec: Spec, row: Row) -> Row | None:
-    """The row as it is emitted: one that fails is left out if it is the first, and retracted else."""
-    if spec.having is None or row.change == "retract":
-        return row
-    column, text = spec.having
-    if having(column, spec.aggregates[column])[text](row) is True:
-        return row
-    if row.revision == 0:
-        return None
-    return row._replace(change="retract", values=dict.fromkeys(row.values), records=())
 
 
 def _values(spec: Spec, window: Window) -> dict[str, Any]:

@@ -522,9 +522,9 @@ class WindowOperator(Exclusive):
     def lookup(self, start: Any, end: Any, key: Any = None, *, name: str | None = None) -> pa.Table:
         """Compute the aggregates of a query over the live slices between two times, now.
 
-        One row per key (or for one `key`) with window_start and window_end, the bounds that whole
-        slices cover: as much of the stretch as they can, never more. `name` may be left out where there is
-        one query.
+        One row per key (or for one `key`) with the bounds [window_start, window_end) that whole slices cover:
+        as much of the stretch as they can, never more. Those of sessions are from the first record to just
+        past the last one. `name` may be left out where there is one query.
 
         >>> import muntin as mt
         >>> op = mt.WindowOperator(mt.sliding(60, every=10).agg(n=mt.count()), time="ts")

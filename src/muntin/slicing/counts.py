@@ -41,7 +41,7 @@ class CountSlices(Transactional):
         self._in_order = in_order
         self._tied = tied
         self._shown: AggregateStore | None = None  # slices of all records in view, if not only settled ones
-        self._upto = -math.inf  # the records up to this time are in view
+        self.upto: float = -math.inf  # the records up to this time are in view
 
     def cut_at(self, progressions: list[Progression], longest: int) -> None:
         """Cut at these positions from now on."""
@@ -86,14 +86,13 @@ class CountSlices(Transactional):
 
     def advance(self, watermark: float, lateness: int) -> AggregateStore:
         """Settle what no record can come before any more; return a store with all that is in view."""
-        self.changed = self.viewed.copy()
+        self.changed = self.changes()
         if self._in_order:
             self.viewed = self.seen.copy()
             return self.store
         pending = self.pending
         self.viewed = self.seen.copy()
         if len(pending):
-            self._note_changes()
             if lateness or self._tied:
                 self._show(watermark)
             reach = watermark - lateness
@@ -101,7 +100,7 @@ class CountSlices(Transactional):
             self._settle(self.store, self._pending(final))
             pending.keep(~final)
         pending.settle()
-        self._upto = watermark
+        self.upto = watermark
         if not len(pending) or not (lateness or self._tied):
             self.viewed = self.seen.copy()
             self.forget_shown()
@@ -122,7 +121,7 @@ class CountSlices(Transactional):
             self.viewed, self.seen = self.seen, settled
             return
         self.viewed = self.seen + np.bincount(pending.codes[shown], minlength=len(self.seen))
-        old = ~pending.fresh & (pending.times <= self._upto)
+        old = ~pending.fresh & (pending.times <= self.upto)
         if (shown & ~old).any():
             at = shown.nonzero()[0]
             codes, was = pending.codes[at], old[at]
@@ -143,12 +142,21 @@ class CountSlices(Transactional):
         assert self.grid is not None
         return self.grid.floors(positions)
 
-    def _note_changes(self) -> None:
-        """Find the least position of a fresh record of each key."""
-        pending = self.pending
+    def changes(self) -> Places:
+        """Return the least position of a fresh record of each key, if it is in view; else what is in view."""
+        pending, least = self.pending, self.viewed.copy()
         if pending.fresh.any():
             positions = self._positions(pending.codes)
-            np.minimum.at(self.changed, pending.codes[pending.fresh], positions[pending.fresh])
+            np.minimum.at(least, pending.codes[pending.fresh], positions[pending.fresh])
+        return least
+
+    def before(self) -> AggregateStore:
+        """Return slices of all records that were in view before this call; `advance` changes them."""
+        if self._shown is None and (self.viewed > self.seen).any():
+            self._shown, settled = self.store.copy(), self.seen.copy()
+            self._settle(self._shown, self._pending(~self.pending.fresh & (self.pending.times <= self.upto)))
+            self.seen = settled
+        return self.store if self._shown is None else self._shown
 
     def _pending(self, which: NDArray[np.bool_]) -> Stretch:
         at = np.flatnonzero(which)

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing import machines, window_loops
+from muntin.slicing.counts import CountSlices
 from muntin.slicing.edges import NEVER, LookUp
 from muntin.slicing.fields import frozen
 from muntin.slicing.plan import PlannedQuery
 from muntin.slicing.rows import INSERT, UPDATE, Rows, filled, joined
 from muntin.slicing.store import AggregateStore, Ordered
+from muntin.slicing.views import matches, no_bounds
 from muntin.windows.durations import LIMIT
 from muntin.windows.grid import end, last_ended
 
@@ -231,3 +233,22 @@ def count_windows(
     change = np.where(end(grid, k) <= before[code], UPDATE, INSERT).astype(np.int8)
     query = np.full(len(k), planned.number)
     return Rows(query, code, ordered.first[low], ordered.last[high - 1], k, change, low, high)
+
+
+def changing_windows(planned: PlannedQuery, slices: CountSlices) -> Rows | None:
+    """Return count windows in view that the records of a call are about to change; None: there are none."""
+    least, viewed = slices.changes(), slices.viewed
+    if not (least < viewed).any():
+        return None
+    return count_windows(planned, slices.before().ordered(), viewed, viewed, least, False)
+
+
+def bounds_in(old: Rows | None, rows: Rows) -> tuple[Places, Places] | None:
+    """Return the bounds that count windows have among others, NO_BOUND where they are not there."""
+    if old is None or old.id is None or rows.id is None:
+        return None
+    match = matches([old.code, old.id], [rows.code, rows.id])
+    at = np.flatnonzero(match >= 0)
+    start, stop = no_bounds(len(rows)), no_bounds(len(rows))
+    start[at], stop[at] = old.start[match[at]], old.end[match[at]]
+    return start, stop

@@ -1,7 +1,7 @@
 """HAVING: which rows of a query are reported, by a condition on the rows themselves.
 
-Nothing is remembered. A window that does not fulfil the condition is left out as long as it is new, and
-retracted if there may have been a row of it before: of each window, the last row holds.
+A window that does not fulfil the condition is left out as long as it is new, and retracted if there may have
+been a row of it before, with the bounds that it was last shown with: of each window, the last row holds.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def known(query: Query, answers: Mapping[str, pa.DataType | None]) -> bool:
     return all(answers.get(column) is not None for column in query.aggregates)
 
 
-def reported(table: pa.Table, conditions: Mapping[str, Expression]) -> pa.Table:
-    """Return the rows that conditions, by query, let out; others that may have been seen are retracted."""
+def failing(table: pa.Table, conditions: Mapping[str, Expression]) -> NDArray[np.bool_]:
+    """Return which rows conditions, by query, leave out."""
     queries, changes = (table[name].combine_chunks() for name in ("query", "change"))
     labels = queries.dictionary.to_pylist()
     query, change = (np.asarray(column.indices) for column in (queries, changes))
@@ -75,23 +75,34 @@ def reported(table: pa.Table, conditions: Mapping[str, Expression]) -> pa.Table:
         if len(rows):
             holds = condition.evaluate(table.take(arrow.numbers(rows)))
             failed[rows] = ~np.asarray(pc.equal(holds, True).fill_null(False))
+    return failed
+
+
+def reported(table: pa.Table, failed: NDArray[np.bool_], bounds: tuple[Places, Places] | None) -> pa.Table:
+    """Return rows without those that failed; what may have been seen is retracted, with these bounds."""
     if not failed.any():
         return table
     gone = failed & (np.asarray(table["revision"].combine_chunks()) > 0)
     if gone.any():
-        table = _retracted(table, gone, change)
+        table = _retracted(table, gone, bounds)
     kept = pa.array(gone | ~failed)
     return in_order(table.filter(kept)) if gone.any() else table.filter(kept)
 
 
-def _retracted(table: pa.Table, gone: NDArray[np.bool_], change: NDArray[Any]) -> pa.Table:
+def _retracted(table: pa.Table, gone: NDArray[np.bool_], bounds: tuple[Places, Places] | None) -> pa.Table:
     """Return rows of which some are retractions: without answers, and named so."""
     at = pa.array(np.arange(len(gone)), mask=gone)
     first = table.column_names.index("change")
     for k in range(first + 1, table.num_columns):
         table = table.set_column(k, table.schema.field(k).name, table.column(k).take(at))
-    column = output.coded(np.where(gone, RETRACT, change), output.CHANGES)
-    return table.set_column(first, "change", column)
+    change = np.asarray(table["change"].combine_chunks().indices)
+    columns = {"change": output.coded(np.where(gone, RETRACT, change), output.CHANGES)}
+    if bounds is not None:
+        for name, ticks in zip(("window_start", "window_end"), bounds, strict=True):
+            columns[name] = output.times(ticks, table.schema.field(name).type)
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def in_order(table: pa.Table) -> pa.Table:

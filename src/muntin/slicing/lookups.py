@@ -48,6 +48,6 @@ def _stretches(
     low, high = at[np.append(True, apart)], at[np.append(apart, True)] + 1
     begins, ends = np.full(len(low), start), np.full(len(low), end)
     if planned.family == "session":
-        begins, ends = ordered.first[low], ordered.last[high - 1]
+        begins, ends = ordered.first[low], ordered.last[high - 1] + 1
     query = np.full(len(low), planned.number)
     return Rows(query, ordered.code[low], begins, ends, None, None, low, high)

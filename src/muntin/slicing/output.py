@@ -30,7 +30,7 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _filled(parts: Sequence[NDArray[Any] | None], sizes: Sequence[NDArray[Any]], fill: int) -> Any:
+def filled(parts: Sequence[NDArray[Any] | None], sizes: Sequence[NDArray[Any]], fill: int) -> Any:
     """Return arrays end to end, with a constant where there is none; None if there is none at all."""
     if (len(parts) == 1 and parts[0] is None) or all(part is None for part in parts):
         return None
@@ -43,8 +43,8 @@ def row_order(emission: Emission) -> Places | None:
     if emission.count == 1:
         return None
     end, start, query = (joined(parts) for parts in (emission.end, emission.start, emission.query))
-    number = _filled(emission.id, emission.query, NEVER)
-    change = _filled(emission.change, emission.query, INSERT)
+    number = filled(emission.id, emission.query, NEVER)
+    change = filled(emission.change, emission.query, INSERT)
     if number is None and (change is None or not change.any()):
         return _by_bounds(end, start, query)
     retracted = np.zeros(len(query), bool) if change is None else change == RETRACT
@@ -271,9 +271,9 @@ class WindowColumns:
 
         if emission.count > self._room:
             self._make(max(64, emission.count))
-        numbers = _filled(emission.id, emission.query, NEVER)
-        revisions = _filled(emission.revision, emission.query, 0)
-        changes = _filled(emission.change, emission.query, INSERT)
+        numbers = filled(emission.id, emission.query, NEVER)
+        revisions = filled(emission.revision, emission.query, 0)
+        changes = filled(emission.change, emission.query, INSERT)
         if numbers is not None:
             numbers = taken(numbers)
         alone = len(self.labels) == 1
@@ -292,7 +292,7 @@ class WindowColumns:
         columns = []
         for side in (0, 1):
             parts = [None if bounds is None else bounds[side] for bounds in emission.measure]
-            bounds = _filled(parts, emission.query, NO_BOUND)
+            bounds = filled(parts, emission.query, NO_BOUND)
             if bounds is None:
                 columns.append(pa.nulls(emission.count, self._measure))
                 continue

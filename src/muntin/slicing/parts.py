@@ -150,6 +150,7 @@ def _without_others(
         "revisions": [pair for pair in described["revisions"] if pair[0][0] in numbers],
         "views": [pair for pair in described["views"] if pair[0] in numbers],
         "previous": [pair for pair in described["previous"] if pair[0][0] in numbers],
+        "last_shown": [pair for pair in described.get("last_shown", []) if pair[0][0] in numbers],
         "spans": [span for span in described["spans"] if span[0] in numbers],
         "sum_bounds": {n: bound for n, bound in described["sum_bounds"].items() if int(n) in used},
     }

@@ -355,12 +355,13 @@ class PositionSlices(Transactional):
         settled = sum(map(len, found))
         windows = together([*found, *changing]) if found or changing else _nothing(view)
         viewed, low, high = self._placed(store, windows, None)
-        emitted, change, gone = view.difference(viewed, settled, shifts)
+        emitted, change, was, gone = view.difference(viewed, settled, shifts)
         final = viewed.take(np.arange(settled))
         if emitted.any():
             viewed, change = viewed.take(emitted), change[emitted]
             some = viewed_rows(number, viewed, low[emitted], high[emitted], change)
             some.revision = view.number(viewed, change)
+            some.was = None if was is None else (was[0][emitted], was[1][emitted])
             rows.append(some)
         if gone is not None:
             some = gone_rows(number, gone)

@@ -14,7 +14,7 @@ from muntin.slicing.fields import Answers
 Places = NDArray[np.int64]
 INSERT, UPDATE, RETRACT = 0, 1, 2
 FOREVER = 2**63 - 1  # a watermark past all
-NO_BOUND = -(2**63)  # stands for the measure of a window that has none
+NO_BOUND = -(2**63)  # stands for a measure, or bounds before, of a window that has none
 
 
 def filled(count: int, value: int) -> Places:
@@ -43,6 +43,7 @@ class Rows:
     by_end: bool = False  # by end instead: those of one query are not together
     revision: Places | None = None  # None: the window manager numbers them
     measure: tuple[Places, Places] | None = None  # bounds by another measure than time
+    was: tuple[Places, Places] | None = None  # bounds before this call, where they may have been others
 
     def __len__(self) -> int:
         return len(self.code)
@@ -55,6 +56,7 @@ class Rows:
         rows = Rows(*columns, id_, change, self.low[at], self.high[at], self.by_place, self.by_end)
         rows.revision = None if self.revision is None else self.revision[at]
         rows.measure = None if self.measure is None else (self.measure[0][at], self.measure[1][at])
+        rows.was = None if self.was is None else (self.was[0][at], self.was[1][at])
         return rows
 
 
@@ -78,12 +80,24 @@ def joined(groups: list[Rows]) -> Rows:
     if any(r.revision is not None for r in groups):
         each = (np.zeros(len(r), np.int64) if r.revision is None else r.revision for r in groups)
         rows.revision = np.concatenate(list(each))
-    if any(r.measure is not None for r in groups):
-        none = [np.full((2, len(r)), NO_BOUND) if r.measure is None else np.array(r.measure) for r in groups]
-        rows.measure = tuple(np.concatenate(none, axis=1))
+    rows.measure = _bounds([(r.measure, len(r)) for r in groups])
+    rows.was = _bounds([(r.was, len(r)) for r in groups])
     if (rows.query[1:] >= rows.query[:-1]).all():
         return rows
     return rows.take(np.lexsort((rows.high, rows.low, rows.query)))
+
+
+def _bounds(parts: list[tuple[tuple[Places, Places] | None, int]]) -> tuple[Places, Places] | None:
+    """Return the bounds of groups of rows, with how many each has, end to end; None: none has some."""
+    if all(bounds is None for bounds, _ in parts):
+        return None
+    low, high = (
+        np.concatenate(
+            [filled(count, NO_BOUND) if bounds is None else bounds[side] for bounds, count in parts]
+        )
+        for side in (0, 1)
+    )
+    return low, high
 
 
 def grouped(rows: Rows) -> Rows:
@@ -130,6 +144,7 @@ class Emission:
     change: list[NDArray[np.int8] | None] = field(default_factory=list)  # None: all are new
     revision: list[Places | None] = field(default_factory=list)  # None: all are 0
     measure: list[tuple[Places, Places] | None] = field(default_factory=list)  # None: none has one
+    was: list[tuple[Places, Places] | None] = field(default_factory=list)  # None: not known of any
     # By output column: which rows (from, how many) have which answers of which aggregate; None: empty.
     answers: dict[str, list[tuple[Places, Answers | None, Aggregate]]] = field(default_factory=dict)
     count: int = 0

@@ -201,13 +201,15 @@ def load_counts(
     tables: Mapping[str, pa.Table],
     fields: Mapping[int, FieldPartials],
     kinds: Mapping[int, Any],
+    watermark: int,
 ) -> None:
-    """Fill slices of count windows."""
+    """Fill slices of count windows, with what is in view at a watermark."""
     load_store(slices.store, tables["store"])
     load_log(slices.pending, tables["pending"], fields, kinds)
     slices.seen = np.array(numbers_of(tables["positions"], "seen"), np.int64)
     slices.viewed = np.array(numbers_of(tables["positions"], "viewed"), np.int64)
     slices.changed = slices.viewed.copy()
+    slices.upto = watermark
 
 
 # ---- the engine ----
@@ -228,6 +230,7 @@ def describe_engine(engine: Engine) -> dict[str, Any]:
         "views": [told for slices in engine.slices.positions.values() for told in describe_views(slices)],
         "revisions": [[list(identity), r] for identity, r in windows.revisions.items()],
         "previous": [[list(who), encode(values)] for who, values in windows.previous.items()],
+        "last_shown": [[list(who), list(bounds)] for who, bounds in windows.last_shown.bounds.items()],
         "spans": windows.empty.describe(),
         "sum_bounds": engine.sums.bounds,
         "dropped_before": engine.slices.dropped_before,
@@ -284,6 +287,8 @@ def load_engine(
     engine.slices.dropped_before = described["dropped_before"]
     windows.revisions = {tuple(identity): r for identity, r in described["revisions"]}
     windows.previous = {(who[0], who[1]): decode(v) for who, v in described["previous"]}
+    for who, (start, stop) in described.get("last_shown", []):  # older snapshots have none
+        windows.last_shown.bounds[tuple(who)] = (start, stop)
     windows.empty.load(described["spans"], engine.watermark)
     engine.slices.update_combines, windows.final_combines, windows.windows_emitted = described["combines"]
 
@@ -302,7 +307,7 @@ def _load_slices(
         load_store(slices.sessions[origin], tables[f"session {k}"])
     for k, origin in enumerate(described["counts"]):
         parts = {name: tables[f"count {k} {name}"] for name in ("store", "pending", "positions")}
-        load_counts(slices.counts[origin], parts, slices.fields, kinds)
+        load_counts(slices.counts[origin], parts, slices.fields, kinds, engine.watermark)
     revisions = dict(described["views"])
     for k, origin in enumerate(described["positions"]):
         start = f"position {k} "

@@ -101,7 +101,13 @@ class RowTables(Transactional):
         if kept is not None:
             table = table.filter(pa.array(kept))
         if table.num_rows and self._conditions:
-            table = having.reported(table, self._conditions)
+            failed = having.failing(table, self._conditions)
+            bounds = None
+            if self._moving:
+                at = np.arange(emission.count) if order is None else order
+                at = at if kept is None else at[kept]
+                bounds = self.windows.last_shown.take_back(emission, at, failed, self._moving)
+            table = having.reported(table, failed, bounds)
         self.windows.windows_emitted += table.num_rows
         return table
 
@@ -153,6 +159,11 @@ class RowTables(Transactional):
             self._watched = {p.number: p for p in self.plan.queries if p.query.emit == "on_change"}
             asked = {p.name: p.query.having for p in self.plan.queries}
             self._conditions = {name: had for name, had in asked.items() if isinstance(had, Expression)}
+            # Queries under a condition whose windows stay the same when their bounds change.
+            told = {
+                p.number: p.query.window.identity() for p in self.plan.queries if p.query.having is not None
+            }
+            self._moving = {n: names for n, names in told.items() if names != ("window_start", "window_end")}
             self._nothing = self._empty_table(keys)
         return self._nothing
 

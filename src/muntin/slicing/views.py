@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.slicing.edges import NEVER
-from muntin.slicing.rows import INSERT, RETRACT, UPDATE, Rows
+from muntin.slicing.rows import INSERT, NO_BOUND, RETRACT, UPDATE, Rows
 from muntin.slicing.transaction import Transactional
 
 Places = NDArray[np.int64]
@@ -62,6 +63,15 @@ class Shifts:
         return fresh
 
 
+class Difference(NamedTuple):
+    """What leads from one view to another."""
+
+    emitted: NDArray[np.bool_]  # which windows of the new one
+    change: NDArray[np.int8]
+    was: tuple[Places, Places] | None  # their bounds in the old one; None: none was there
+    gone: Viewed | None  # windows that are there no more
+
+
 class View(Transactional):
     """The windows of one query that are in view and may still change, and their revisions."""
 
@@ -70,10 +80,8 @@ class View(Transactional):
         self.held: Viewed | None = None
         self.revisions: dict[tuple[int, ...], int] = {}  # those above 0, by key and identity
 
-    def difference(
-        self, now: Viewed, settled: int, shifts: Shifts
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int8], Viewed | None]:
-        """Compare with the view before: return which windows to emit, how they changed, and which are gone.
+    def difference(self, now: Viewed, settled: int, shifts: Shifts) -> Difference:
+        """Compare with the view before.
 
         The first `settled` windows can change no more; the others are the view to compare with next.
         """
@@ -81,8 +89,8 @@ class View(Transactional):
         change = np.full(len(now), INSERT, np.int8)
         emitted = np.ones(len(now), bool)
         if old is None or not len(old):
-            return emitted, change, None
-        match = _matches(old.identity(self.names), now.identity(self.names))
+            return Difference(emitted, change, None, None)
+        match = matches(old.identity(self.names), now.identity(self.names))
         at = np.flatnonzero(match >= 0)
         change[at] = UPDATE
         before = shifts.before(now.code[at], now.begin[at])
@@ -92,7 +100,9 @@ class View(Transactional):
         emitted[at[same]] = False
         gone = np.ones(len(old), bool)
         gone[match[at]] = False
-        return emitted, change, old.take(gone) if gone.any() else None
+        was = (no_bounds(len(now)), no_bounds(len(now)))
+        was[0][at], was[1][at] = old.start[match[at]], old.stop[match[at]]
+        return Difference(emitted, change, was, old.take(gone) if gone.any() else None)
 
     def number(self, rows: Viewed, change: NDArray[np.int8]) -> Places:
         """Return the revision of each row."""
@@ -133,7 +143,7 @@ class View(Transactional):
             self.revisions = {who: r for who, r in self.revisions.items() if who[1] >= reach}
 
 
-def _matches(old: list[Places], new: list[Places]) -> Places:
+def matches(old: list[Places], new: list[Places]) -> Places:
     """Return for each of the new the place of the same one among the old; -1: there is none."""
     columns = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
     order = np.lexsort(columns[::-1])
@@ -164,3 +174,8 @@ def gone_rows(number: int, gone: Viewed) -> Rows:
 def no_numbers(count: int) -> Places:
     """Return what stands for the number of windows that have none."""
     return np.full(count, NEVER)
+
+
+def no_bounds(count: int) -> Places:
+    """Return what stands for the bounds of windows that were not there before."""
+    return np.full(count, NO_BOUND)

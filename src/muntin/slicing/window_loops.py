@@ -98,7 +98,7 @@ def windows_of_cells(
     """Write the windows of a grid that hold cells, which lie by key and time; return how many there are.
 
     `grid` has the first and last window, how many begin at one start, and of starts and of ends how far apart
-    they are, a phase and how many are skipped (see `Places`). Each window is found at the first cell that it
+    they are, a phase and how many are skipped (see `Lattice`). Each window is found at the first cell that it
     holds. Writes only if there is room; count first.
     """
     first, last, steps, period, phase, skipped, pitch, end_phase, skipped_ends = grid

@@ -14,6 +14,8 @@ from muntin.slicing.answers import Choice, FoldedRows, How, answers_of
 from muntin.slicing.edges import NEVER
 from muntin.slicing.empty_windows import EmptyWindows
 from muntin.slicing.ended import (
+    bounds_in,
+    changing_windows,
     count_windows,
     found_windows,
     listed_windows,
@@ -22,6 +24,7 @@ from muntin.slicing.ended import (
     single_slices,
 )
 from muntin.slicing.fields import CompiledField
+from muntin.slicing.last_shown import LastShown
 from muntin.slicing.plan import Plan, PlannedQuery
 from muntin.slicing.pooled import PooledField
 from muntin.slicing.rows import (
@@ -61,6 +64,7 @@ class WindowManager(Transactional):
         # Revisions above 0, by query, key and window, until the window is out of reach.
         self.revisions: dict[tuple[int, ...], int] = {}
         self.previous: dict[tuple[int, int], tuple[Any, ...]] = {}  # for emit="on_change"
+        self.last_shown = LastShown()  # for having
         self.empty = EmptyWindows(lateness)
         self._next_end = NEVER  # before this, no window on a grid ends
         self._next_sessions: dict[int, int] = {}  # up to this, no session of a query comes into view
@@ -84,6 +88,7 @@ class WindowManager(Transactional):
         self.empty.forget(number)
         self.previous = {who: values for who, values in self.previous.items() if who[0] != number}
         self.revisions = {identity: r for identity, r in self.revisions.items() if identity[0] != number}
+        self.last_shown.keep(lambda identity: identity[0] != number)
 
     def quiet_until(self, watermark: int) -> bool:
         """Tell whether no window can come into view up to a watermark, nor one that is empty."""
@@ -103,8 +108,8 @@ class WindowManager(Transactional):
         self.final_combines += combines
 
     def parts(self) -> Iterable[Transactional]:
-        """Return what is known of keys for windows without records."""
-        return (self.empty,)
+        """Return what is known of windows without records, and of bounds last shown."""
+        return self.empty, self.last_shown
 
     # ---- windows on a grid ----
 
@@ -271,6 +276,11 @@ class WindowManager(Transactional):
         found = []
         for origin, slices in self.slices.counts.items():
             viewed_before = slices.viewed.copy()
+            held = {
+                p.number: changing_windows(p, slices)
+                for p in self.plan.of_family("count")
+                if p.origin == origin and p.query.having is not None
+            }
             store = slices.advance(after, self.lateness)
             ordered = store.ordered()
             if not len(ordered):
@@ -286,6 +296,7 @@ class WindowManager(Transactional):
                         planned, ordered, viewed_before, slices.viewed, slices.changed, partial
                     )
                     if len(rows):
+                        rows.was = bounds_in(held.get(planned.number), rows)
                         found.append((store, rows))
         return found
 
@@ -332,6 +343,7 @@ class WindowManager(Transactional):
             revision = self._revisions(rows, rows.change)
         into.revision.append(revision)
         into.measure.append(rows.measure)
+        into.was.append(rows.was)
         into.count += len(rows)
         folded = FoldedRows(store, how, rows, self.plan)
         with np.errstate(all="ignore"):
@@ -429,6 +441,13 @@ class WindowManager(Transactional):
             return bool(end(planned.window, identity[2]) > settled)
 
         self.revisions = {i: r for i, r in self.revisions.items() if i[0] in alive and may_change(i)}
+        self.last_shown.keep(self._has_revisions)
+
+    def _has_revisions(self, identity: tuple[int, ...]) -> bool:
+        """Tell whether a window had rows before, and may get more."""
+        number, *who = identity
+        views = [slices.views for slices in self.slices.positions.values() if number in slices.views]
+        return identity in self.revisions or any(tuple(who) in view[number].revisions for view in views)
 
     def remembered(self) -> list[Places]:
         """Return the keys that something must be remembered of beside their slices."""
@@ -440,6 +459,7 @@ class WindowManager(Transactional):
         for spans in self.empty.spans.values():
             spans.keep_keys(codes)
         self.previous = {(number, int(codes[code])): v for (number, code), v in self.previous.items()}
+        self.last_shown.renumber(codes)
         self.revisions = {
             (number, int(codes[code]), *rest): revision
             for (number, code, *rest), revision in self.revisions.items()

@@ -16,28 +16,28 @@ from muntin.windows.durations import Clock, Duration
 Ticks = Any  # an integer or an array of them
 
 
-class Places(NamedTuple):
-    """Places `every` so often, numbered: counts those up to a time, of 64 bits as it is.
+class Lattice(NamedTuple):
+    """Points `every` so many ticks, numbered; it counts those up to a time.
 
-    The time less the place of number 0 may not fit 64 bits, so that what is taken off a time is not above 0,
-    and less than a step.
+    The difference between a time and point 0 may not fit 64 bits, so that another point is subtracted: the
+    one in (-every, 0], which is `phase`.
 
-    >>> Places.of(10, 25).up_to(35), Places.of(10, 25).up_to(34)
+    >>> Lattice.of(10, 25).up_to(35), Lattice.of(10, 25).up_to(34)
     (1, 0)
     """
 
     every: int
     phase: int
-    skipped: int
+    skipped: int  # how far the numbers lie behind those that count from `phase`
 
     @classmethod
-    def of(cls, every: int, first: int) -> Places:
-        """Return the places of which number 0 is the first one."""
+    def of(cls, every: int, first: int) -> Lattice:
+        """Return the points of which number 0 lies at `first`."""
         phase = -(-first % every)
         return cls(every, phase, (phase - first) // every)
 
     def up_to(self, t: Ticks) -> Ticks:
-        """Return the last one at or before a time."""
+        """Return the last point at or before a time."""
         return (t - self.phase) // self.every + self.skipped
 
 
@@ -54,14 +54,14 @@ class SlidingGrid:
     listed = False
 
     @cached_property
-    def starts(self) -> Places:
+    def starts(self) -> Lattice:
         """Where windows start."""
-        return Places.of(self.pitch, self.offset)
+        return Lattice.of(self.pitch, self.offset)
 
     @cached_property
-    def ends(self) -> Places:
+    def ends(self) -> Lattice:
         """Where windows end."""
-        return Places.of(self.pitch, self.first_end)
+        return Lattice.of(self.pitch, self.first_end)
 
     @property
     def period(self) -> int:
@@ -101,14 +101,14 @@ class CumulatingGrid:
     listed = False
 
     @cached_property
-    def starts(self) -> Places:
+    def starts(self) -> Lattice:
         """Where windows start."""
-        return Places.of(self.length, 0)
+        return Lattice.of(self.length, 0)
 
     @cached_property
-    def ends(self) -> Places:
+    def ends(self) -> Lattice:
         """Where windows end."""
-        return Places.of(self.pitch, self.pitch)
+        return Lattice.of(self.pitch, self.pitch)
 
     @property
     def period(self) -> int:
