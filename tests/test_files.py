@@ -8,7 +8,7 @@ from muntin.cli.generating import generate
 from muntin.cli.sinks import Parts, write_table
 from muntin.cli.states import State
 from muntin.files import write_new, write_whole
-from muntin.spark.upsert import ParquetTable
+from muntin.spark.parquet_table import ParquetTable
 from tests.cli.program import TICKS
 
 ROWS = pa.table({"n": [1, 2]})

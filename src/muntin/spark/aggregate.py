@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from muntin.settings import time_and_key
 from muntin.slicing.workload import merges_ahead
 from muntin.spark.columns import Columns, quoted
 from muntin.spark.combining import Combine, Unpack
@@ -94,12 +95,18 @@ def window_aggregate(
 
 
 def job_over(
-    df: DataFrame, queries: Query | Sequence[Query], *, key: str | Sequence[str] | None, **more: Any
+    df: DataFrame,
+    queries: Query | Sequence[Query],
+    *,
+    time: str | None,
+    key: str | Sequence[str] | None,
+    **more: Any,
 ) -> Job:
     """Return the job for columns of a DataFrame; refuse what it lacks, and names that Spark would confuse."""
     columns = Columns(df)
-    keys = [key] if isinstance(key, str) else list(key or ())
-    job = make_job(columns.with_having(queries, keys), columns.type_of, key=keys, **more)
+    listed = [queries] if isinstance(queries, Query) else list(queries)
+    time, keys = time_and_key([query for query in listed if isinstance(query, Query)], time, key)
+    job = make_job(columns.with_having(listed, keys), columns.type_of, time=time, key=keys, **more)
     columns.check_output(job)
     return job if job.keys else replace(job, buckets=1)
 
