@@ -188,11 +188,12 @@ def test_keys_of_a_refused_batch_were_never_there(window, where):
 
 
 def test_the_key_table_goes_back_to_what_it_was():
-    keys = KeyTable(["k"])
-    keys.encode([pa.array(["a", "b"])])
-    keys.encode([pa.array(["c", "a", "d"])])
-    keys.truncate(3)
-    keys.truncate(5)
+    keys, steps = KeyTable(["k"]), []
+    keys.encode([pa.array(["a", "b", "c"])])
+    keys.begin(steps)
+    keys.encode([pa.array(["d", "a", "e"])])
+    for function, *arguments in reversed(steps):
+        function(*arguments)
     assert keys.columns()[0].to_pylist() == ["a", "b", "c"]
     assert keys.encode([pa.array(["e", "c"])]).tolist() == [3, 2]
     assert keys.find([pa.array(["d"])]) is None
