@@ -199,11 +199,11 @@ def compilations(count: int) -> tuple[int, int]:
     """Return what a new process compiles and newly keeps for queries that it has run one by one."""
     code = f"from benchmarks import calls\nprint(*calls.check_building({count}))"
     with tempfile.TemporaryDirectory() as directory:
-        compiled, kept = _in_new_process(code, directory).split()
+        compiled, kept = in_new_process(code, directory).split()
     return int(compiled), int(kept)
 
 
-def _in_new_process(code: str, directory: str) -> str:
+def in_new_process(code: str, directory: str) -> str:
     """Return what a program writes in a new process, whose code is kept in a directory."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
@@ -248,7 +248,7 @@ HIDDEN = "import sys; sys.modules.update(dict.fromkeys(['scipy', 'yaml']))"
 def seconds_to_start(directory: str, before: str = HIDDEN) -> float:
     """Return the seconds of a new process up to its first rows, with the code that a directory keeps."""
     start = time.perf_counter()
-    written = _in_new_process(before + FIRST, directory)
+    written = in_new_process(before + FIRST, directory)
     seconds = time.perf_counter() - start
     if written != str(FIRST_ROWS):
         raise AssertionError(f"the first rows of a new process are {written}")

@@ -64,7 +64,12 @@ def equal(answer: Callable[[Records], Any]) -> Callable[[Any, Records], bool]:
 
 def close(answer: Callable[[Records], Any], error: float = 1e-9) -> Callable[[Any, Records], bool]:
     """Return a check for an answer that is off by a share of it at most."""
-    return lambda got, records: bool(np.isclose(got, answer(records), rtol=error, atol=0))
+    return lambda got, records: got is not None and bool(np.isclose(got, answer(records), rtol=error, atol=0))
+
+
+def decayed(count: int) -> Any:
+    """Return the weights of an exponentially weighted mean, the newest last."""
+    return 0.9 ** np.arange(count)[::-1]
 
 
 def m4_of(records: Records) -> dict[str, Any]:
@@ -73,6 +78,13 @@ def m4_of(records: Records) -> dict[str, Any]:
     places = {"min": int(values.argmin()), "max": int(values.argmax()), "first": 0, "last": -1}
     points = {name: values[place] for name, place in places.items()}
     return points | {f"{name}_time": times[place] for name, place in places.items()}
+
+
+def rate_of(records: Records) -> float:
+    """Return the rate of a counter that is reset at each fall, by NumPy."""
+    values, times = records["v"], records["ts"]
+    steps = np.diff(values)
+    return float(np.where(steps < 0, values[1:], steps).sum() / (times[-1] - times[0]))
 
 
 def most_frequent(values: Array) -> Any:
@@ -120,11 +132,23 @@ AGGREGATES: dict[str, Timed] = {
     "relative_variation": Timed(
         mt.relative_variation("v"), close(lambda r: (r["v"].max() - r["v"].min()) / r["v"].max())
     ),
+    "weighted_mean": Timed(
+        mt.weighted_mean("v", "factor"), close(lambda r: np.average(r["v"], weights=r["factor"]))
+    ),
+    "ewm": Timed(mt.ewm("v", alpha=0.1), close(lambda r: np.average(r["v"], weights=decayed(len(r["v"]))))),
+    "covariance": Timed(mt.covariance("v", "factor"), close(lambda r: np.cov(r["v"], r["factor"])[0, 1])),
+    "correlation": Timed(
+        mt.correlation("v", "factor"), close(lambda r: np.corrcoef(r["v"], r["factor"])[0, 1])
+    ),
+    "regression": Timed(
+        mt.regression("v", "factor", only="slope"), close(lambda r: np.polyfit(r["factor"], r["v"], 1)[0])
+    ),
     "argmin": Timed(mt.argmin("v", "id"), equal(lambda r: r["id"][r["v"].argmin()])),
     "argmax": Timed(mt.argmax("v", "id"), equal(lambda r: r["id"][r["v"].argmax()])),
     "first": Timed(mt.first("v"), equal(lambda r: r["v"][0])),
     "last": Timed(mt.last("v"), equal(lambda r: r["v"][-1])),
     "m4": Timed(mt.m4("v"), equal(m4_of)),
+    "rate": Timed(mt.rate("v"), close(rate_of)),
     "median": Timed(mt.median("v"), close(lambda r: np.median(r["v"]))),
     "quantile 0.9": Timed(mt.quantile("v", SHARE), close(lambda r: np.quantile(r["v"], SHARE))),
     "mode": Timed(mt.mode("v"), equal(lambda r: most_frequent(r["v"]))),

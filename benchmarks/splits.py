@@ -14,7 +14,9 @@ import muntin as mt
 from benchmarks.report import show, verdict
 from benchmarks.timing import best_of
 from muntin.algebra.fusion import Field
-from muntin.slicing.fields import FieldPartials, Values, make_field
+from muntin.engine.ingest.batch import Values
+from muntin.engine.partials.base import FieldPartials
+from muntin.engine.partials.factory import make_field
 
 SIZES = [1_000, 10_000, 100_000, 1_000_000, 4_000_000]
 LARGE = 100_000  # from here on, calls weigh little

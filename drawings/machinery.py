@@ -11,7 +11,7 @@ from typing import Any
 import muntin as mt
 from drawings.canvas import COLOURS, INK, WIDTH, Canvas
 from drawings.windows import STREAM
-from muntin.slicing.workload import Characteristics, Decisions, decide
+from muntin.engine.plan.decisions import Characteristics, Decisions, decide
 
 _MARGIN = 34
 

@@ -13,18 +13,15 @@ import pandas as pd
 
 import muntin as mt
 
-FEATURES = [
-    mt.rolling("7d").agg(week=mt.mean("turnover"), days=mt.count(), name="week"),
-    mt.rolling("28d").agg(
-        month=mt.mean("turnover"),
-        spread=mt.stddev("turnover"),
-        best=mt.max("turnover"),
-        middle=mt.median("turnover"),
-        name="month",
-    ),
-    mt.rolling(rows=7).agg(seven=mt.collect("turnover"), name="rows"),
-]
-COLUMNS = ["week", "days", "month", "spread", "best", "middle", "week_ago"]
+FEATURES = {
+    "week": mt.rolling("7d").agg(mt.mean("turnover")),
+    "days": mt.rolling("7d").agg(mt.count()),
+    "month": mt.rolling("28d").agg(mt.mean("turnover")),
+    "spread": mt.rolling("28d").agg(mt.stddev("turnover")),
+    "best": mt.rolling("28d").agg(mt.max("turnover")),
+    "middle": mt.rolling("28d").agg(mt.median("turnover")),
+    "week_ago": mt.rolling(rows=7).agg(mt.first("turnover")),  # the first of the last seven rows
+}
 
 
 def turnover(shops: int = 5, days: int = 200, seed: int = 11) -> pd.DataFrame:
@@ -47,12 +44,8 @@ def turnover(shops: int = 5, days: int = 200, seed: int = 11) -> pd.DataFrame:
 
 def features(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row of features for each row of the frame, by shop and day."""
-    rows = mt.aggregate(frame, FEATURES, time="ts", key="shop").to_pandas()
-    by_query = [part.set_index(["shop", "window_end"]) for _, part in rows.groupby("query", observed=True)]
-    wide = pd.concat([part.dropna(axis=1, how="all") for part in by_query], axis=1)
-    wide["week_ago"] = [values[0] for values in wide["seven"]]  # the first of the last seven rows
-    wide.index = wide.index.set_names(["shop", "ts"])
-    return wide[COLUMNS].sort_index()
+    rows = mt.features(frame, FEATURES, time="ts", key="shop")
+    return rows.set_index(["shop", "ts"])[list(FEATURES)].sort_index()
 
 
 def errors(frame: pd.DataFrame, table: pd.DataFrame) -> dict[str, float]:
@@ -76,7 +69,7 @@ def main() -> None:
     """Print some features, the check for leaks, and what they are good for."""
     frame = turnover()
     table = features(frame)
-    print(f"{len(frame)} rows, {len(COLUMNS)} features each\n")
+    print(f"{len(frame)} rows, {len(FEATURES)} features each\n")
     print(table.groupby("shop").tail(1).round(1).to_string())
     earlier = frame[frame["ts"] < pd.Timestamp("2026-04-01")]
     cut = features(earlier)

@@ -82,3 +82,17 @@ class Union(mt.Aggregate):
 
     def lower(s):
         return sorted(s)
+
+
+class Picky(mt.Aggregate):
+    """Refuses one value."""
+
+    commutative = True
+
+    def lift(v):
+        if v == 999:
+            raise ValueError("999")
+        return v
+
+    def combine(a, b):
+        return a + b

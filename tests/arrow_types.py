@@ -19,6 +19,22 @@ def _dictionary(values: pa.Array, indices: pa.DataType) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], indices), values)
 
 
+class Notes(pa.ExtensionType):
+    """Texts under another name."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string_view(), "tests.notes")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Notes:
+        del storage, serialized
+        return cls()
+
+
+pa.register_extension_type(Notes())
 VIEWS = pa.array(["x", "y"], pa.string_view())
 CATEGORICAL = _dictionary(VIEWS, pa.uint32())  # as those of polars are
 
@@ -57,7 +73,7 @@ COLUMNS: dict[str, pa.Array] = {
         pa.uuid(), pa.array([bytes([k] * 16) for k in range(4)], pa.binary(16))
     ),
     "extension of views": pa.ExtensionArray.from_storage(
-        pa.json_(pa.string_view()), pa.array(["1", "2", None, "3"], pa.string_view())
+        Notes(), pa.array(["1", "2", None, "3"], pa.string_view())
     ),
     "half floats": pa.array(np.arange(4, dtype=np.float16)),
     "intervals": pa.array([pa.MonthDayNano([k, 2, 3]) for k in range(4)]),

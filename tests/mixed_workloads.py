@@ -16,7 +16,16 @@ from tests import window_kinds, workloads
 from tests.window_types import Record, Spec
 from tests.workloads import EXACT, KEYS, Advance, Call, Finish, Process, Setting, Workload
 
-KINDS = ("rolling", "rolling_rows", "last_span", "last_n", "punctuation", "landmark", "landmark_until")
+KINDS = (
+    "rolling",
+    "rolling_rows",
+    "feature",
+    "last_span",
+    "last_n",
+    "punctuation",
+    "landmark",
+    "landmark_until",
+)
 KINDS += ("landmark_length", "landmark_every", "landmark_until_every", "landmark_length_every")
 KINDS += (
     "threshold_frame",

@@ -5,6 +5,7 @@ No code is shared with src: no states, no combining, plain definitions.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable
@@ -91,6 +92,85 @@ def _m4(pairs: list[tuple[Any, Any]]) -> dict[str, Any] | None:
     return {name + suffix: pair[k] for name, pair in ends.items() for k, suffix in enumerate(("", "_time"))}
 
 
+# ---- two columns, weights, and counters ----
+
+
+def _sums_of_products(pairs: list[tuple[Any, Any]]) -> tuple[Any, Any, Any, Any, Any]:
+    """Both means, the sums of squared deviations and of their products; NaN if a value is not finite."""
+    columns = []
+    for values in zip(*pairs, strict=True):
+        if all(map(math.isfinite, values)):
+            mean = sum(map(Fraction, values), Fraction(0)) / len(values)
+            columns.append((mean, [Fraction(v) - mean for v in values]))
+        else:
+            columns.append((math.nan, [math.nan] * len(values)))
+    (mean_a, a), (mean_b, b) = columns
+    finite = mean_a == mean_a and mean_b == mean_b
+    both = sum(x * y for x, y in zip(a, b, strict=True)) if finite else math.nan
+    return mean_a, mean_b, sum(x * x for x in a), sum(y * y for y in b), both
+
+
+def _covariance(pairs: list[tuple[Any, Any]]) -> float | None:
+    return float(_sums_of_products(pairs)[4] / (len(pairs) - 1)) if len(pairs) > 1 else None
+
+
+def _correlation(pairs: list[tuple[Any, Any]]) -> float | None:
+    _, _, aa, bb, ab = _sums_of_products(pairs)
+    if len(pairs) < 2 or aa == 0 or bb == 0:
+        return None
+    return float(ab) / math.sqrt(aa * bb) if ab == ab else math.nan
+
+
+def _regression(pairs: list[tuple[Any, Any]]) -> dict[str, Any] | None:
+    """Of the first column over the second."""
+    if len(pairs) < 2:
+        return None
+    mean_y, mean_x, _, xx, yx = _sums_of_products(pairs)
+    r = _correlation(pairs)
+    slope = None if xx == 0 else yx / xx if yx == yx else math.nan
+    line = {"slope": slope, "intercept": None if slope is None else mean_y - slope * mean_x}
+    line["r2"] = None if r is None else r * r
+    return {name: None if value is None else float(value) for name, value in line.items()}
+
+
+def _weighted_mean(pairs: list[tuple[Any, Any]]) -> float | None:
+    if all(math.isfinite(x) for pair in pairs for x in pair):
+        weights = sum(Fraction(w) for _, w in pairs)
+        return float(sum(Fraction(v) * Fraction(w) for v, w in pairs) / weights) if weights else None
+    weights = sum(float(w) for _, w in pairs)
+    return sum(float(v) * float(w) for v, w in pairs) / weights if weights else None
+
+
+def ewm(values: list[Any], alpha: float) -> float:
+    """The last of the exponentially weighted means, by definition."""
+    finite = all(map(math.isfinite, values))
+    number: Any = Fraction if finite else float
+    weights = [(1 - number(alpha)) ** i for i in range(len(values))][::-1]
+    total = sum((w * number(v) for w, v in zip(weights, values, strict=True)), number(0))
+    return float(total / sum(weights))
+
+
+def rate(pairs: list[tuple[Any, int]], ticks: int = 1) -> float | None:
+    """What a counter with its times went up by, over the time that it took."""
+    if not pairs or pairs[0][1] == pairs[-1][1]:
+        return None
+    values = [v for v, _ in pairs]
+    steps = [new if new < old else new - old for old, new in itertools.pairwise(values)]
+    return float(_total(list(map(float, steps)))) * ticks / (pairs[-1][1] - pairs[0][1])
+
+
+OVER_PAIRS: dict[str, Callable[[list[Any]], Any]] = {
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "regression": _regression,
+    **{
+        name: lambda pairs, name=name: (_regression(pairs) or {}).get(name)
+        for name in ("slope", "intercept", "r2")
+    },
+    "weighted_mean": _weighted_mean,
+}
+
+
 OVER_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "sum": _total,
     "product": _product,
@@ -129,6 +209,11 @@ def answer(name: str, values: list[Any]) -> Any:
         return pick(pairs, key=lambda pair: _order(pair[0]))[1]
     if name == "m4":
         return _m4([(v, t) for v, t in values if v is not None])
+    if name == "rate":
+        return rate([(v, t) for v, t in values if v is not None])
+    if name in OVER_PAIRS:
+        pairs = [pair for pair in values if None not in pair]
+        return OVER_PAIRS[name](pairs) if pairs else None
     present = [v for v in values if v is not None]
     return OVER_VALUES[name](present) if present else None
 

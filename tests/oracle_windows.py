@@ -99,6 +99,24 @@ def rolling_rows(spec: Spec, records: Records) -> Iterator[Window]:
         yield _spanning(_ordinal(records, place), inside, arrived.record.t)
 
 
+def feature(spec: Spec, records: Records) -> Iterator[Window]:
+    """At each record what is known: of those up to it, or of earlier times, without the newest few."""
+    kind, amount, closed, back = spec.params
+    for place, arrived in enumerate(records):
+        t = arrived.record.t
+        seen = records[: place + 1] if closed == "right" else [a for a in records if a.record.t < t]
+        seen, start = seen[: max(0, len(seen) - back)], t - amount
+        if kind == "rows":
+            inside = seen[-amount:]
+            start = inside[0].record.t if inside else t
+        elif kind == "rolling":
+            inside = [a for a in seen if a.record.t > start]
+        else:
+            start = t // amount * amount
+            inside = [a for a in seen if a.record.t >= start]
+        yield Window(start, t, _ordinal(records, place), tuple(inside), t)
+
+
 def last_span(spec: Spec, records: Records) -> Iterator[Window]:
     """A time range up to each record at the positions every-1, 2*every-1, ..."""
     length, every = spec.params
@@ -408,6 +426,7 @@ KINDS: dict[str, Callable[[Spec, Records], Iterator[Window]]] = {
     "count_sliding": positions,
     "rolling": rolling,
     "rolling_rows": rolling_rows,
+    "feature": feature,
     "last_span": last_span,
     "last_n": last_n,
     "punctuation": punctuation,
@@ -436,7 +455,7 @@ def identity_of(kind: str, window: Window) -> Any:
         return window.measures
     if kind in ENDS_ALONE:
         return window.end
-    if kind in ("rolling", "rolling_rows"):
+    if kind in ("rolling", "rolling_rows", "feature"):
         return window.end, window.id
     if window.id is None:  # time grids and sessions
         return window.start, window.end

@@ -1,5 +1,6 @@
 """Benchmarks check the answers they time; here the same checks run on little data, untimed."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -14,10 +15,13 @@ from benchmarks import (
     aggregates,
     calls,
     every_aggregate,
+    fast_paths,
+    features,
     frames,
     own_aggregates,
     peers,
     splits,
+    stream,
     techniques,
     windows,
 )
@@ -25,6 +29,7 @@ from benchmarks.bloom import Bloom
 from benchmarks.comparisons import COMPARISONS, check
 from benchmarks.latency import Bits, measure
 from muntin import algebra
+from muntin.engine import tuning
 from muntin.kernels.modules import cache_directory
 
 
@@ -70,10 +75,41 @@ def test_bloom_by_reference(cls):
 # ---- windows that records mark off ----
 
 
+def test_features_are_those_of_pandas_and_polars(monkeypatch):
+    table = features.table_of(3_000, 7)
+    assert features.check(table, 7) == 30_000
+    wrong = table.set_column(2, "v", pa.array(np.arange(3_000.0)))
+    right = features.run_muntin
+    monkeypatch.setattr(features, "run_muntin", lambda _, keys: right(wrong, keys))
+    with pytest.raises(AssertionError, match="mean_5: other means than those of pandas"):
+        features.check(table, 7)
+
+
+def test_the_newest_features_are_those_of_the_last_rows():
+    operator, rows = features.online(50)
+    features.check_online(operator, rows, range(50))
+    with pytest.raises(AssertionError, match=r"key 0: .* are not the features of its last row"):
+        features.check_online(operator, rows.slice(0, 300), [0])
+
+
 @pytest.mark.parametrize("name", frames.CASES)
 def test_frames_are_those_of_plain_loops(name):
     queries, _ = frames.CASES[name]
     assert frames.check(queries(), frames.stream(50_000)) >= 25
+
+
+# ---- the loop ----
+
+
+def test_the_loop_gives_the_rows_of_lists(monkeypatch):
+    assert stream.check(3_000) > 100
+    monkeypatch.setattr(stream, "one_by_one", lambda given: stream.by_lists(given[1:]))
+    with pytest.raises(AssertionError, match="other rows than lists do"):
+        stream.check(3_000)
+
+
+def test_the_first_row_comes_after_warming_up():
+    assert 0 < stream.milliseconds_to_first_row() < 30_000
 
 
 # ---- windows over one stream ----
@@ -414,3 +450,22 @@ def test_a_wrong_answer_of_any_aggregate_is_noticed(monkeypatch, name):
         every_aggregate.check(name, "time windows", table)
     with pytest.raises(AssertionError, match="count windows: "):
         every_aggregate.check(name, "count windows", table)
+
+
+@pytest.mark.parametrize("path", fast_paths.FAST_PATHS, ids=lambda path: path.place)
+def test_rows_are_the_same_without_a_fast_path(path):
+    ways = [contextlib.nullcontext, path.off]
+    assert len(fast_paths.measured(path.workload, ways, 1, 0.002 if path.workload.size > 100 else 0.05)) == 2
+
+
+def test_every_threshold_is_measured_or_says_why_not():
+    names = {name for name in vars(tuning) if name.isupper()}
+    left_out = {"LARGEST_SIZE", "FEW_SKETCHED", "WORTH_COMPACTING_OBJECTS", "GRID_PARTS", "PART_QUERIES"}
+    assert names == set(fast_paths.THRESHOLDS) | left_out
+
+
+def test_other_rows_are_noticed():
+    workload = fast_paths.SINGLE
+    _, rows = workload.run(workload.records(0.05))
+    with pytest.raises(AssertionError):
+        fast_paths.check(workload, rows, rows[:-1])

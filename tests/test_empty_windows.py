@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import muntin as mt
-from muntin.slicing import empty_windows
-from muntin.slicing.spans import Stretches, without
+from muntin.engine.slices.grid import empty_windows
+from muntin.engine.slices.grid.reach import Stretches, without
 from tests import workloads
 from tests.test_operator import check, run_operator
 from tests.windows_oracle import GRIDS, Record, Spec
@@ -80,7 +80,7 @@ def test_what_is_counted_before_a_call_is_what_comes_out(workload):
 
     workload = replace(workload, queries=[replace(spec, where=None) for spec in workload.queries])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("muntin.slicing.engine.refuse_many", count)
+        patch.setattr("muntin.engine.engine.refuse_many", count)
         for step in run_operator(workload):
             came = sum(row.change == "insert" and row.values["n"] == 0 for row in step.rows)
             assert came == sum(counted)

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from muntin.cli.config import load
-from muntin.cli.generating import generate
-from muntin.cli.sinks import Parts, write_table
-from muntin.cli.states import State
+from muntin.cli.commands.generating import generate
+from muntin.cli.pipeline.config import load
+from muntin.cli.pipeline.sinks import Parts, write_table
+from muntin.cli.pipeline.states import State
 from muntin.files import write_new, write_whole
-from muntin.spark.parquet_table import ParquetTable
+from muntin.spark.tables.parquet_table import ParquetTable
 from tests.cli.program import TICKS
 
 ROWS = pa.table({"n": [1, 2]})

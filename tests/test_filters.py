@@ -84,7 +84,8 @@ def test_aggregate_agrees_with_the_oracle(workload):
     batch = workload.calls[0]
     queries = [query_of(spec) for spec in workload.queries]
     table = batch_of(batch.records, workload.keys, False, batch.form, True)
-    got = told(mt.aggregate(table, queries, time="t", key=list(workload.keys) or None), workload.keys)
+    rows = mt.aggregate(table, queries, time="t", key=list(workload.keys) or None, columns="all")
+    got = told(rows, workload.keys)
     want = one_shot(workload.queries, batch.records) if batch.records else []
     check_rows(got, want, workload.queries, "mt.aggregate")
 
@@ -134,7 +135,8 @@ def test_rows_of_all_conditions_in_one_table():
         mt.tumbling(10).agg(top=mt.max(mt.expr("v * 2")), name="a"),
         mt.on("v", mt.tumbling(5)).agg(n=mt.count(), where="v > 0", name="c"),
     ]
-    table = mt.aggregate({"ts": [1, 2, 3], "v": [1, 2, 3], "k": ["x", "x", "y"]}, queries, time="ts", key="k")
+    records = {"ts": [1, 2, 3], "v": [1, 2, 3], "k": ["x", "x", "y"]}
+    table = mt.aggregate(records, queries, time="ts", key="k", columns="all")
     names = ["k", "query", "window_start", "window_end", "window_id", "measure_start", "measure_end"]
     assert table.column_names == [*names, "revision", "change", "n", "top"]
     got = rows(table, "query", "k", "n", "top", "measure_end")

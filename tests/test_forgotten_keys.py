@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 import muntin as mt
-from muntin.slicing.engine import Engine
-from muntin.slicing.keys import KeyTable
+from muntin.engine.engine import Engine
+from muntin.engine.ingest.keys import KeyTable
+from tests.aggregates import Picky
 from tests.mixed_workloads import mixed
 from tests.test_empty_windows import silent
 from tests.test_filters import with_conditions
@@ -21,7 +22,7 @@ from tests.test_operator import check, told
 def forgetful() -> Iterator[None]:
     """Engines that let go after each call of all that they may, however little it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "breathe", lambda self, keys, records=0: self.let_go(keys))
+        patch.setattr(Engine, "evict_now_and_then", lambda self, keys, records=0: self.evict(keys))
         patch.setattr(KeyTable, "mostly_gone", lambda self, live: live < len(self))
         yield
 
@@ -153,20 +154,6 @@ def test_states_that_no_key_is_in_are_forgotten():
 
 
 # ---- refused batches ----
-
-
-class Picky(mt.Aggregate):
-    """Refuses one value."""
-
-    commutative = True
-
-    def lift(v):
-        if v == 999:
-            raise ValueError("999")
-        return v
-
-    def combine(a, b):
-        return a + b
 
 
 @pytest.mark.parametrize("where", [None, "v > 0"])

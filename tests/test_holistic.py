@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pytest
 
 import muntin as mt
-from muntin.slicing.pooled import Ranged
-from muntin.slicing.runs import RunsField
+from muntin.engine.partials.pool import Ranged
+from muntin.engine.partials.value_counts import RunsField
+from muntin.engine.partials.window_counts import WindowCounts
 from tests.oracle import answer, quantile
 
 DAY = datetime.date(2024, 2, 28)
@@ -121,7 +122,7 @@ def test_a_number_beyond_64_bits_comes_late() -> None:
 
 def windows_of(values: np.ndarray, bounds: list[int], low: list[int], high: list[int]) -> tuple[Any, Any]:
     """The field, and windows as ranges of slices between bounds."""
-    from muntin.slicing.fields import Values
+    from muntin.engine.ingest.batch import Values
 
     field = RunsField(("f8",))
     states = field.of_segments(Values((values,), None, len(values), ("f8",)), np.array(bounds))
@@ -140,7 +141,7 @@ def test_quantiles_of_windows_that_slide(distinct: int, records: int, step: int)
     high = np.maximum.accumulate(np.minimum(low + 1 + rng.integers(0, 50, len(low)), len(bounds) - 1))
     field, ranged = windows_of(values, bounds.tolist(), low.tolist(), high.tolist())
     shares = (0.0, 0.1, 0.5, 1.0)
-    slid = field._slid(ranged, shares)
+    slid = WindowCounts(field, ranged)._slid(ranged, shares)
     assert slid is not None
     rows = field.answers(ranged, mt.quantile("v", q=list(shares))).data
     for w in range(0, len(low), 13):
@@ -171,7 +172,7 @@ def test_quantiles_that_slide_over_numbers_hardly_apart(largest: float) -> None:
     close = 1 + np.arange(400, 0, -1) * 2**-52
     values = np.append(np.append(close, largest), close)
     field, ranged = windows_of(values, list(range(802)), list(range(701)), list(range(101, 802)))
-    slid = field._slid(ranged, (0.5,))
+    slid = WindowCounts(field, ranged)._slid(ranged, (0.5,))
     assert slid is not None
     medians = [sorted(values[w : w + 101].tolist(), key=lambda v: (v != v, v))[50] for w in range(701)]
     assert slid[0].tolist() == medians
@@ -213,8 +214,8 @@ def test_each_way_to_look_for_order_statistics(distinct: int, slices: int, windo
     counts = field.answers(ranged, mt.count_distinct("v")).data
     modes = field.answers(ranged, mt.mode("v")).data
     rank = np.zeros(windows, np.int64)
-    lowest = field.numbers(field._searched(ranged, rank)).tolist()
-    assert lowest == field.numbers(field._picked(ranged, rank)).tolist()
+    lowest = field.numbers(WindowCounts(field, ranged)._searched(ranged, rank)).tolist()
+    assert lowest == field.numbers(WindowCounts(field, ranged)._picked(ranged, rank)).tolist()
     for w in range(0, windows, 97):
         inside = values[bounds[low[w]] : bounds[high[w]]]
         assert medians[w] == np.median(inside)

@@ -25,17 +25,33 @@ import pytest
 from hypothesis import given, settings
 
 import muntin as mt
-from muntin.slicing import transaction
+from muntin.engine import transaction
+from muntin.engine.slices.window_manager import WindowManager
 from tests.aggregates import Listed, SumOfSquares
 from tests.mixed_workloads import mixed
 from tests.test_operator import check_rows, operator_of, run_oracle, told
 from tests.windows_oracle import Row
-from tests.workloads import Add, Advance, Call, Finish, Process, Remove, Restore, Workload, batch_of, query_of
+from tests.workloads import (
+    Add,
+    Advance,
+    Call,
+    Finish,
+    OwnGrid,
+    Process,
+    Remove,
+    Restore,
+    Workload,
+    batch_of,
+    query_of,
+)
 
 LIBRARY = str(Path(mt.__file__).parent)
 ERRORS = (KeyboardInterrupt, MemoryError)
-WORKLOADS = settings().max_examples * 3 // 2  # each call of each is broken off once
-ROUNDS = 40  # of each family of windows, a call that a timer breaks off
+# Together at least 2,000 calls are broken off: AT_LINES, and BY_SIGNAL for each of the 14 families.
+WORKLOADS = settings().max_examples * 2  # each call of each is broken off once
+AT_LINES, BY_SIGNAL = 1_600, 30
+ROUNDS = 40  # of each family of windows, a call that a timer breaks off; more until there are BY_SIGNAL
+LARGE = 200_000  # records of a batch in which no loop may keep a signal waiting
 
 
 class Lines:
@@ -115,6 +131,22 @@ def check_interrupted(workload: Workload, chance: random.Random, counts: Counter
         check_rows(rows, want.rows, want.queries, f"{type(call).__name__} repeated")
 
 
+def test_a_grid_of_ones_own_asks_again_after_a_call_that_broke_off(monkeypatch: pytest.MonkeyPatch):
+    operator = mt.WindowOperator(mt.tumbling(5).agg(n=mt.count()), time="t")
+    operator.process({"t": [0]})
+    operator.add(OwnGrid(10, ((3, 18),)).agg(n=mt.count(), name="own"))
+
+    def broken(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WindowManager, "advance", broken)
+        with pytest.raises(KeyboardInterrupt):
+            operator.process({"t": [3]})
+    operator.process({"t": [3]})
+    assert operator.finish()["query"].to_pylist() == ["q0", "own"]
+
+
 @pytest.fixture
 def undoing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where the next rollback is to be broken off, in lines; empty: nowhere."""
@@ -142,8 +174,55 @@ def test_calls_broken_off_at_any_line_change_nothing(undoing: list[int]):
 
     each()
     print(counts)
-    assert counts["interrupted"] > 10 * WORKLOADS
+    assert counts["interrupted"] >= AT_LINES
     assert counts["as after"] <= counts["interrupted"] // 100
+
+
+class Long(mt.ContextFreeWindow):
+    """Windows of 1,000 ticks from 1,000 on, of ten before."""
+
+    def windows(self, t):
+        size = 10 if t < 1000 else 1000
+        return [(t // size * size, t // size * size + size)]
+
+    def next_edge(self, t):
+        size = 10 if t < 1000 else 1000
+        return t // size * size + size
+
+
+def test_what_a_users_grid_was_asked_in_a_call_that_broke_off_changes_no_metric():
+    bad = mt.tumbling(10).agg(s=Breaking("v"))
+    op = mt.WindowOperator([Long().agg(n=mt.count()), bad], time="ts", watermark="manual")
+    op.process({"ts": [1, 11, 21], "v": ["a", "b", "c"]})
+    op.advance(25)
+    before = op.metrics
+    with pytest.raises(ValueError, match="lift"):
+        op.process({"ts": [1001, 1002], "v": ["a", "break"]})
+    assert op.metrics == before
+
+
+def test_windows_that_a_users_grid_told_a_call_that_broke_off_are_emitted_later():
+    bad = mt.tumbling(10).agg(s=Breaking("v"))
+    op = mt.WindowOperator([Long().agg(n=mt.count()), bad], time="ts", watermark="manual")
+    op.process({"ts": [1], "v": ["a"]})
+    with pytest.raises(ValueError, match="lift"):
+        op.process({"ts": [1001, 1002], "v": ["a", "break"]})
+    op.process({"ts": [1001, 1002], "v": ["a", "b"]})
+    rows = op.finish().to_pylist()
+    assert [(row["window_start"], row["n"]) for row in rows if row["n"]] == [(0, 1), (1000, 2)]
+
+
+class Breaking(mt.Aggregate):
+    """Refuses one value."""
+
+    def lift(v):
+        return {"a": 1, "b": 2, "c": 3}[v]
+
+    def combine(a, b):
+        return a + b
+
+    def lower(a):
+        return a
 
 
 # ---- by a signal ----
@@ -216,7 +295,9 @@ def test_calls_broken_off_by_a_signal_change_nothing(family: str):
     operator, twin = (
         mt.WindowOperator(time="ts", key="k", watermark=40, lateness=20, **FAMILIES[family]) for _ in range(2)
     )
-    for number, batch in enumerate(batches(ROUNDS + 3, 1000, seed=7)):
+    for number, batch in enumerate(batches(10 * ROUNDS, 1000, seed=7)):
+        if number >= ROUNDS + 3 and counts["interrupted"] >= BY_SIGNAL:
+            break
         begin = time.perf_counter()
         want = twin.process(batch)
         took = time.perf_counter() - begin
@@ -235,9 +316,29 @@ def test_calls_broken_off_by_a_signal_change_nothing(family: str):
             rows = want
         assert rows.equals(want), f"batch {number}"
         assert seen(operator, combines=0) == seen(twin, combines=0)
-    assert counts["interrupted"] >= ROUNDS // 4
+    assert counts["interrupted"] >= BY_SIGNAL
     assert counts["as after"] <= 1
     assert operator.finish().equals(twin.finish())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_loop_over_a_large_batch_keeps_a_signal_waiting(family: str):
+    chance = random.Random(family)
+    operator, twin = (
+        mt.WindowOperator(time="ts", key="k", watermark=40, lateness=20, **FAMILIES[family]) for _ in range(2)
+    )
+    first, *rest = batches(4, LARGE, seed=3)
+    operator.process(first)
+    begin = time.perf_counter()
+    twin.process(first)
+    took = time.perf_counter() - begin
+    for batch in rest:
+        alarm, rows = Alarm(KeyboardInterrupt), None
+        with contextlib.suppress(KeyboardInterrupt), alarm.after(chance.random() * took):
+            rows = operator.process(batch)
+        assert alarm.waited < 1.0
+        rows = operator.process(batch) if rows is None else rows
+        assert rows.equals(twin.process(batch))
 
 
 # ---- several threads ----
@@ -256,6 +357,42 @@ def test_calls_of_several_threads_wait_for_one_another():
     for thread in threads:
         thread.join()
     assert operator.finish()["n"].to_pylist() == [4 * 50 * 100]
+
+
+def test_threads_that_bring_new_keys_to_a_running_operator_wait_for_one_another():
+    """So much changes in each call that two at once would hang in a compiled loop, or lose records."""
+    query = mt.sliding(1000, every=10).agg(n=mt.count(), s=mt.sum("v"), m=mt.median("v"))
+    one, twin = (mt.WindowOperator(query, time="ts", key="k", watermark="manual") for _ in range(2))
+    rng = np.random.default_rng(1)
+    batches = [
+        {
+            "ts": rng.integers(0, 3000, 500),
+            "k": rng.integers(0, 100, 500) + 40 * k,
+            "v": rng.integers(0, 9, 500),
+        }
+        for k in range(33)
+    ]
+    one.process(batches[0])
+    threads = [
+        threading.Thread(target=lambda own=own: [one.process(batch) for batch in own], daemon=True)
+        for own in (batches[1 + k :: 4] for k in range(4))
+    ]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not any(thread.is_alive() for thread in threads)
+    for batch in batches:
+        twin.process(batch)
+    order = [(name, "ascending") for name in ("k", "window_start")]
+    columns = [*(name for name, _ in order), "n", "s", "m"]
+    got, want = (op.finish().select(columns).sort_by(order) for op in (one, twin))
+    assert got == want
 
 
 def test_a_call_that_was_broken_off_does_not_keep_others_waiting():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin.slicing import arrow
+from muntin import columnar
 from tests.arrow_types import COLUMNS
 
 LATE = 3  # the place of the record that comes too late
@@ -45,7 +45,7 @@ def test_some_rows_of_a_column_of_any_type(name):
     column = pa.concat_arrays([COLUMNS[name]] * 3).slice(1)
     values = column.to_pylist()
     for places in ([0], [0, 1, 2], [1, 4, 5, 10], list(range(11))):
-        taken = arrow.rows(column, np.array(places))
+        taken = columnar.rows(column, np.array(places))
         taken.validate(full=True)
         assert taken.type == column.type
         assert taken.to_pylist() == [values[k] for k in places]
@@ -57,7 +57,7 @@ def test_late_records_beside_texts_of_polars():
     subject = operator()
     frame = polars.DataFrame({"ts": TIMES, "s": ["a", "b", "c", "d"]})
     frame = frame.with_columns(c=polars.col("s").cast(polars.Categorical))
-    assert bounds(subject.process(frame)) == [0, 10]
+    assert bounds(subject.process(frame, returns="pyarrow")) == [0, 10]
     assert subject.take_late().to_pylist() == [{"ts": 3, "s": "d", "c": "d"}]
 
 

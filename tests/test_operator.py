@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 import muntin as mt
 from tests.conditions import COMPUTED
-from tests.oracle import agrees
+from tests.oracle import OVER_PAIRS, agrees
 from tests.windows_oracle import Oracle, Record, Row, Spec, one_shot, row_order
 from tests.workloads import (
     Add,
@@ -36,7 +36,7 @@ from tests.workloads import (
 )
 
 FIXED = {"query", "window_start", "window_end", "window_id", "revision", "change"}
-FIXED |= {"measure_start", "measure_end"}
+FIXED |= {"measure_start", "measure_end", "final"}
 
 
 @dataclass
@@ -202,6 +202,7 @@ def told(table: pa.Table, keys: tuple[str, ...]) -> list[Row]:
             row["revision"],
             {name: value for name, value in row.items() if name not in FIXED.union(keys)},
             measures=_measures(row),
+            final=row.get("final", True),
         )
         for row in table.to_pylist()
     ]
@@ -244,7 +245,8 @@ def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str) -
 
 
 def _identity(row: Row) -> tuple:
-    return row.key, row.query, row.start, row.end, row.id, row.change, row.revision, row.measures
+    bounds = (row.start, row.end, row.id, row.measures)
+    return row.key, row.query, *bounds, row.change, row.revision, row.final
 
 
 def check_values(got: Row, want: Row, calls: dict[str, tuple[str, ...]], where: str) -> None:
@@ -260,11 +262,15 @@ def check_values(got: Row, want: Row, calls: dict[str, tuple[str, ...]], where: 
 
 def scale(call: tuple[str, ...], row: Row) -> float:
     """How large the terms of an aggregate are, which bounds the rounding of their sum; 0 elsewhere."""
-    if call[0] not in ("sum", "mean", "variance", "stddev", "squares"):
+    if call[0] not in ("sum", "mean", "variance", "stddev", "squares", "ewm", "rate", *OVER_PAIRS):
         return 0.0
-    values = [getattr(arrived.record, call[1]) for arrived in row.records]
-    present = [abs(v) for v in values if v is not None and math.isfinite(v)]
-    return math.fsum(v * v for v in present) if call[0] == "squares" else math.fsum(present)
+    sizes = []
+    for name in call[1:]:
+        values = [getattr(arrived.record, name) for arrived in row.records]
+        sizes.append([abs(v) for v in values if v is not None and math.isfinite(v)])
+    if call[0] in OVER_PAIRS:
+        return math.prod(1.0 + math.fsum(column) for column in sizes)
+    return math.fsum(v * v for v in sizes[0]) if call[0] == "squares" else math.fsum(sizes[0])
 
 
 def check_late(got: Step, want: Step, workload: Workload, where: str) -> None:
@@ -303,7 +309,8 @@ def test_aggregate_agrees_with_the_oracle(shard, workload, shuffle):
     shuffle.shuffle(records)
     queries = [query_of(spec) for spec in workload.queries]
     table = batch_of(records, workload.keys, False, batch.form)
-    got = told(mt.aggregate(table, queries, time="t", key=list(workload.keys) or None), workload.keys)
+    rows = mt.aggregate(table, queries, time="t", key=list(workload.keys) or None, columns="all")
+    got = told(rows, workload.keys)
     check_rows(got, one_shot(workload.queries, records), workload.queries, "mt.aggregate")
     assert all((row.change, row.revision) == ("insert", 0) for row in got)
 
@@ -733,6 +740,7 @@ def test_one_shot_takes_rows_in_any_order():
     #  [----------------------)         3, gap 4
     #                              [-   4
     table = pa.table({"t": [8, 3, 1], "v": [4.0, 2.0, 1.0]})
-    rows = mt.aggregate(table, [mt.session(4).agg(total=mt.sum("v"), name="q")], time="t").to_pylist()
+    query = mt.session(4).agg(total=mt.sum("v"), name="q")
+    rows = mt.aggregate(table, query, time="t", columns="all").to_pylist()
     told = [(r["window_start"], r["window_end"], r["change"], r["revision"], r["total"]) for r in rows]
     assert told == [(1, 7, "insert", 0, 3.0), (8, 12, "insert", 0, 4.0)]

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin.slicing.output import in_turn
+from muntin.engine.output.row_columns import in_turn
+from tests.aggregates import Picky
 from tests.test_operator import check
 from tests.windows_oracle import Record, Spec
 from tests.workloads import Add, Advance, Finish, Process, Remove, Restore, Workload
@@ -100,20 +101,6 @@ def test_rows_of_parts_that_end_at_one_time_come_in_order():
     table = in_turn([rows(5, 10, 0), rows(2, 10, 1), rows(9, 12, 1)])
     assert table["window_start"].to_pylist() == [2, 5, 9]
     assert in_turn([rows(5, 10, 0), rows(2, 11, 1)])["window_start"].to_pylist() == [5, 2]
-
-
-class Picky(mt.Aggregate):
-    """Refuses one value."""
-
-    commutative = True
-
-    def lift(v):
-        if v == 999:
-            raise ValueError("999")
-        return v
-
-    def combine(a, b):
-        return a + b
 
 
 def test_a_refused_batch_leaves_no_record_behind():

@@ -49,7 +49,7 @@ def check_same(subject: "mt.WindowOperator", twin: "mt.WindowOperator", *batches
     assert subject.metrics.records_in == twin.metrics.records_in
     for batch in batches:
         assert told(subject.process(batch)) == told(twin.process(batch))
-    assert told(subject.finish()) == told(twin.finish())
+    assert told(subject.finish(returns="pyarrow")) == told(twin.finish())
     assert subject.metrics.late_dropped == twin.metrics.late_dropped == 0
     assert subject.metrics.windows_emitted == twin.metrics.windows_emitted
     assert subject.metrics.records_in == twin.metrics.records_in
@@ -1010,7 +1010,7 @@ def check_frames(make) -> None:
     """Frames of another library do as tables do."""
     subject, twin = operator(), operator()
     for batch in (GOOD, MORE):
-        assert told(subject.process(make(batch))) == told(twin.process(batch))
+        assert told(subject.process(make(batch), returns="pyarrow")) == told(twin.process(batch))
     check_same(subject, twin)
 
 
@@ -1357,7 +1357,7 @@ def clock(monkeypatch):
     """Set the clock, in seconds."""
 
     def put(seconds: float) -> None:
-        monkeypatch.setattr("muntin.operator.clock_time.time_ns", lambda: int(seconds * 10**9))
+        monkeypatch.setattr("muntin.running_stream.clock_time.time_ns", lambda: int(seconds * 10**9))
 
     return put
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin.slicing.envelope import SnapshotError
+from muntin.engine.state.description import SnapshotError
 from muntin.spark.combining import Combine
 from muntin.spark.job import make_job
 from muntin.spark.packing import BUCKET, Pack

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin import evaluation, sql_grammar
-from muntin.cli.config import load
-from muntin.cli.mistakes import MistakeError
-from muntin.expressions import Expression
+from muntin.cli.pipeline.config import load
+from muntin.console.mistakes import MistakeError
+from muntin.expressions import Expression, evaluation, grammar
 from muntin.streamsql import SqlError
 
 # Each text, and the same with brackets where DuckDB has them by itself.
@@ -223,9 +222,9 @@ def test_a_stack_that_is_nearly_full_is_told():
         if levels:
             return read(levels - 1)
         evaluation.parsed.cache_clear()
-        with pytest.raises(ValueError, match=sql_grammar.NO_STACK):
+        with pytest.raises(ValueError, match=grammar.NO_STACK):
             mt.expr("1 + (" * 20 + "v" + ")" * 20)
-        with pytest.raises(SqlError, match=sql_grammar.NO_STACK):
+        with pytest.raises(SqlError, match=grammar.NO_STACK):
             mt.sql("SELECT SUM(" + "1 + (" * 19 + "v" + ")" * 19 + ") FROM t [ROWS 2]")
         return True
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin.slicing.workload import merges_ahead
+from muntin.engine.plan.decisions import merges_ahead
 from muntin.spark.combining import Combine
 from muntin.spark.job import make_job
 from muntin.spark.packing import BUCKET, Pack
@@ -239,6 +239,14 @@ def test_times_of_m4_have_the_type_of_the_time_column(kind):
     for name, values in (("m", SIGNED), ("s", WORDS)):
         assert [f.type for f in out.schema.field(name).type][1::2] == [kind] * 4
         assert plain(out[name]) == [answer("m4", [(values[k], ticks[k]) for k in ordered])]
+
+
+@pytest.mark.parametrize(("function", "want"), [(mt.sum, 2**33 + 1), (mt.mean, float(2**32) + 0.5)])
+def test_an_integer_beyond_64_bits_leaves_earlier_sums_alone(function: Any, want: Any) -> None:
+    operator = mt.WindowOperator(mt.tumbling(10).agg(a=function("v")), time="t", watermark=100)
+    operator.process({"t": [1, 2], "v": pa.array([2**33, 1], pa.uint64())})
+    rows = operator.process({"t": [200], "v": pa.array([2**63], pa.uint64())})
+    assert rows["a"].to_pylist() == [want]
 
 
 def test_unsigned_numbers_beyond_those_with_a_sign():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import muntin as mt
-from muntin.slicing.workload import merges_ahead
+from muntin.engine.plan.decisions import merges_ahead
 from muntin.spark.combining import Combine
 from muntin.spark.job import make_job
 from muntin.spark.packing import BUCKET, Pack

@@ -11,10 +11,10 @@ import pytest
 from pyarrow import parquet
 
 import muntin as mt
-from muntin.cli.mistakes import MistakeError
-from muntin.cli.sources import open_source
+from muntin.cli.pipeline.sources import open_source
+from muntin.console.mistakes import MistakeError
+from muntin.engine.ingest.times import ticks_of
 from muntin.generate import Stored
-from muntin.slicing.times import ticks_of
 
 DAY = 86_400
 FAR = datetime.datetime(2500, 1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -251,3 +252,49 @@ def test_records_from_before_their_order_mattered_are_not_lost():
     operator.process({"t": [1118], "v": [2.5], "w": [0]})
     rows = [row for row in operator.finish().to_pylist() if row["query"] == "s"]
     assert [(row["window_start"], row["high"], row["rows"]) for row in rows] == [(1118, 9.0, 2)]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        mt.sliding(2**34, every=1),
+        mt.sliding(2**40, every=1),
+        mt.cumulate(2**40, step=1),
+        mt.sliding(2**61, every=1),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("key", [None, "key"])
+def test_more_windows_than_can_be_a_purpose_are_refused_at_once(window: mt.Window, key: str | None) -> None:
+    """A record that so many windows hold would keep a compiled loop busy, which no signal reaches."""
+    op = mt.WindowOperator(window.agg(n=mt.count(), name="fine"), time="ts", key=key, watermark="manual")
+    op.process({"ts": range(5, 5 + 8 * 2**10, 2**10), "key": ["a"] * 8})
+    before, began = op.snapshot(), time.perf_counter()
+    with pytest.raises(ValueError, match=r"emit [\d,]+ windows of query 'fine'.*a call may emit 100,000,000"):
+        op.finish()
+    assert time.perf_counter() - began < 5
+    assert op.snapshot() == before
+
+
+class Hours(mt.ContextFreeWindow):
+    """Windows from 4 to 6 of every 10."""
+
+    def windows(self, t: int) -> list[tuple[int, int]]:
+        begin = (t - 4) // 10 * 10 + 4
+        return [(begin, begin + 2)] if t < begin + 2 else []
+
+    def next_edge(self, t: int) -> int:
+        begin = (t - 4) // 10 * 10 + 4
+        return begin + 2 if t < begin + 2 else begin + 10
+
+
+def test_slices_between_windows_of_a_users_grid_are_found_again_after_a_restore() -> None:
+    """Late records had cut one at -2, and asked about -3 first, the grid would let it begin there."""
+    own, listed = Hours().agg(n=mt.count(), name="own"), mt.tumbling(12).agg(c=mt.collect("w"), name="all")
+    first = {"t": [-7, -3, 0, -1, -2, 2, -2], "w": [1, 2, 6, 4, 3, 7, 3]}
+    op = mt.WindowOperator([own, listed], time="t", watermark=3, lateness=20)
+    op.process(first)
+    op = mt.WindowOperator.restore(op.snapshot(), [own, listed])
+    rows = op.process({"t": [-1, 9], "w": [5, 8]}).to_pylist()
+    assert [row["c"] for row in rows if row["query"] == "all"] == [[1, 2, 3, 3, 4, 5]]
+    mt.WindowOperator.restore(op.snapshot(), [own, listed])

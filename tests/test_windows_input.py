@@ -31,6 +31,12 @@ def listed(window, table: dict, *, key=None, **setting) -> list[tuple]:
         (lambda: mt.rolling(), "takes a length, as in rolling"),
         (lambda: mt.rolling("5s", rows=3), "takes a length, as in rolling"),
         (lambda: mt.rolling(rows=0), "rows must be above zero"),
+        (lambda: mt.rolling(rows=2**62), r"rows must be less than 2\^62 records"),
+        (lambda: mt.count_tumbling(10**30), r"n must be less than 2\^62 records"),
+        (
+            lambda: mt.tumbling("9" * 5000 + "s"),
+            "has a number of 5000 digits: it must be shorter than 146 years",
+        ),
         (lambda: mt.last_n(0, every=5), "n must be above zero"),
         (lambda: mt.last_span(5, every=0), "every must be above zero"),
         (lambda: mt.landmark("p", until="q", length=5), "give one of them"),
@@ -197,7 +203,7 @@ def test_a_function_that_fails_is_told_where_and_leaves_no_trace(function, messa
 def test_a_function_is_compiled_where_it_can_be():
     op = mt.WindowOperator(mt.user_window(pairs, state=0).agg(n=mt.count()), time="t")
     op.process({"t": [1, 2, 3]})
-    (slices,) = op._engine.slices.positions.values()
+    (slices,) = op._engine.slices.of_kind("position").values()
     (lister,) = slices.settled.listers.values()
     assert lister.kernel is not None
 

@@ -47,6 +47,12 @@ WINDOWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "own": OWN,
     "rolling": st.tuples(_lengths),
     "rolling_rows": st.tuples(_few),
+    "feature": st.tuples(
+        st.sampled_from(["rows", "rolling", "tumbling"]),
+        _few,
+        st.sampled_from(["right", "left"]),
+        st.integers(0, 2),
+    ),
     "last_span": st.tuples(_lengths, _few),
     "last_n": st.tuples(_few, _lengths),
     "punctuation": st.one_of(st.tuples(_predicates, st.none()), _both.map(tuple)),

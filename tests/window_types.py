@@ -25,7 +25,8 @@ class Spec:
     own (period, ((from, to), ...)) with the windows [k*period+from, k*period+to).
 
     By count and by record: count_tumbling (n,), count_sliding (n, every), rolling (length,),
-    rolling_rows (n,), last_span (length, every), last_n (n, every).
+    rolling_rows (n,), last_span (length, every), last_n (n, every), and of features
+    feature ("rows" | "rolling" | "tumbling", amount, closed, back).
 
     By what records say: session (gap,), punctuation (when, end | None), landmark (when,),
     landmark_until (when, until), landmark_length (when, length), landmark_every (when, every),
@@ -53,6 +54,7 @@ class Spec:
     emit: str = "all"
     where: str | None = None
     having: tuple[str, str] | None = None  # the aggregate, and the condition
+    early: int | None = None  # None: no early results
 
 
 class Record(NamedTuple):
@@ -113,3 +115,4 @@ class Row(NamedTuple):
     values: dict[str, Any]
     records: tuple[Arrived, ...] = ()
     measures: Bounds | None = None
+    final: bool = True

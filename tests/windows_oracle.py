@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conditions import WHERE, having
-from tests.oracle import answer, quantile
+from tests.oracle import answer, ewm, quantile
 from tests.oracle_grids import GRIDS, grid_windows, grid_windows_between
 from tests.oracle_windows import KINDS, identity_of, whole_measures
 from tests.window_types import FOREVER, NEVER, Arrived, Bounds, Key, Record, Row, Spec, Time, Window
@@ -52,6 +52,7 @@ OWN = {
     "squares": lambda values: answer("sum", [v * v for v in values]),
     "union": lambda values: sorted(set(values)),
     "collected": list,
+    "ewm": lambda values: ewm(values, 0.3),
     "third": lambda values: quantile(values, 1 / 3),
     "quantiles": lambda values: [quantile(values, q) for q in (0.25, 0.5, 0.9)],
 }
@@ -67,7 +68,7 @@ def aggregate(call: tuple[str, ...], records: tuple[Arrived, ...]) -> Any:
     if len(columns) == 2:
         return answer(name, [tuple(getattr(a.record, c) for c in columns) for a in records])
     values = [getattr(a.record, columns[0]) for a in records]
-    if name == "m4":
+    if name in ("m4", "rate"):
         return answer(name, [(v, a.record.t) for v, a in zip(values, records, strict=True)])
     present = [v for v in values if v is not None]
     if name in OWN:
@@ -109,6 +110,9 @@ class Oracle:
         self._views: dict[str, dict[tuple, Window]] = {spec.name: {} for spec in specs}
         self._told: Counter[tuple] = Counter()  # how many rows each identity has had
         self._last: dict[tuple, Bounds] = {}  # the bounds that each identity was last reported with
+        self._open: dict[str, dict[tuple, Window]] = {spec.name: {} for spec in specs}  # provisional ones
+        self._newest: Time = NEVER  # the largest time seen at the end of the last call
+        self._final: dict[tuple, bool] = {}  # whether the last row of each identity was final
 
     @property
     def finished(self) -> bool:
@@ -142,10 +146,12 @@ class Oracle:
         """From now on answer this query too, over records later than all seen so far."""
         self.queries[spec.name] = Query(spec, self.largest)
         self._views[spec.name] = {}
+        self._open[spec.name] = {}
 
     def remove(self, name: str) -> None:
         """Forget a query; what it has open is not emitted, and another of its name begins anew."""
-        del self.queries[name], self._views[name]
+        del self.queries[name], self._views[name], self._open[name]
+        self._final = {told: final for told, final in self._final.items() if told[0] != name}
         self._told = Counter({told: rows for told, rows in self._told.items() if told[0] != name})
         self._last = {told: bounds for told, bounds in self._last.items() if told[0] != name}
 
@@ -210,15 +216,34 @@ class Oracle:
 
     def _view(self, query: Query) -> dict[tuple, Window]:
         """All windows of a query whose emission condition holds, by their identity."""
+        return {i: window for i, window in self._windows(query).items() if self.watermark >= window.due}
+
+    def _windows(self, query: Query) -> dict[tuple, Window]:
+        """All windows of a query that `finish()` would emit now, by their identity."""
         kind, name = query.spec.kind, query.spec.name
         view = {}
         for key in self.arrived:
             records = self._canonical(key)
             windows = self._grid(query, records) if kind in GRIDS else self._others(query, records)
             for window in windows:
-                if self.watermark >= window.due:
-                    view[name, key, identity_of(kind, window)] = window
+                view[name, key, identity_of(kind, window)] = window
         return view
+
+    def _provisional(self, query: Query) -> dict[tuple, Window]:
+        """The windows of a query that are in view before they are complete."""
+        early, name = query.spec.early, query.spec.name
+        if early is None:
+            return {}
+        windows = {i: w for i, w in self._windows(query).items() if self.watermark < w.due}
+        newest = self.newest()
+        if newest > NEVER and (self._newest == NEVER or newest // early > self._newest // early):
+            # One that was final until now is retracted, and comes no earlier than in the next such call.
+            return {i: window for i, window in windows.items() if i not in self._views[name]}
+        return {i: window for i, window in self._open[name].items() if i in windows}
+
+    def newest(self) -> Time:
+        """The largest time seen."""
+        return self.largest
 
     def _others(self, query: Query, records: list[Arrived]) -> Iterator[Window]:
         """All windows but those of time grids, over the records that count."""
@@ -261,10 +286,14 @@ class Oracle:
         """The rows that lead from the view before this call to the view after it."""
         rows = []
         for query in self.queries.values():
-            before, after = self._views[query.spec.name], self._view(query)
+            name = query.spec.name
+            final, complete, shown = self._view(query), self._views[name], self._provisional(query)
+            self._complete = complete.keys() | final.keys()
+            before, after = self._open[name] | complete, shown | final
             changed = [*self._retractions(query, before, after), *self._changes(query, before, after)]
             rows += [seen for row in changed if (seen := self._seen(query.spec, row, before)) is not None]
-            self._views[query.spec.name] = after
+            self._views[name], self._open[name] = final, shown
+        self._newest = max(self._newest, self.newest())
         places = {name: place for place, name in enumerate(self.queries)}
         rows.sort(key=lambda row: row_order(row, places))
         return rows
@@ -279,8 +308,9 @@ class Oracle:
         on_change = query.spec.emit == "on_change"
         previous = _previous_windows(after) if on_change else {}
         for identity, window in after.items():
-            if identity in before and before[identity]._replace(due=window.due) == window:
-                continue  # the same bounds and the same records
+            same_records = identity in before and before[identity]._replace(due=window.due) == window
+            if same_records and not (identity in self._open[query.spec.name] and identity in self._complete):
+                continue  # the same bounds and the same records, and as final as before
             values = _values(query.spec, window)
             if identity in previous:
                 last = _values(query.spec, previous[identity])
@@ -293,7 +323,8 @@ class Oracle:
         revision = self._told[identity]
         self._told[identity] += 1
         bounds = (window.start, window.end, window.id)
-        return Row(key, name, *bounds, change, revision, values, window.records, window.measures)
+        final = identity in self._complete
+        return Row(key, name, *bounds, change, revision, values, window.records, window.measures, final)
 
     def _seen(self, spec: Spec, row: Row, before: dict) -> Row | None:
         """The row as it is emitted: one that fails is left out if it is the first, and retracted else.
@@ -305,10 +336,14 @@ class Oracle:
             column, text = spec.having
             if having(column, spec.aggregates[column])[text](row) is not True:
                 if row.revision == 0:
+                    self._final[identity] = row.final
                     return None
                 start, end = self._last.get(identity) or before[identity][:2]
                 nothing = dict.fromkeys(row.values)
+                taken_back = self._final.get(identity, True)
                 row = row._replace(start=start, end=end, change="retract", values=nothing, records=())
+                row = row._replace(final=taken_back)
+        self._final[identity] = row.final
         self._last[identity] = (row.start, row.end)
         return row
 

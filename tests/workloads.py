@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import muntin as mt
+from muntin.windows import feature_window
 from tests.aggregates import Affine, Listed, SumOfSquares, Union
 from tests.conditions import COMPUTED
 from tests.packed import as_often, packed
@@ -31,6 +32,8 @@ class Collected(Listed):
 OWN = {"affine": Affine, "squares": SumOfSquares, "union": Union, "collected": Collected}
 # Aggregates with parameters, which a call has no room for.
 OWN |= {
+    "ewm": lambda column: mt.ewm(column, alpha=0.3),
+    "slope": lambda y, x: mt.regression(y, x, only="slope"),
     "third": lambda column: mt.quantile(column, q=1 / 3),
     "quantiles": lambda column: mt.quantile(column, q=[0.25, 0.5, 0.9]),
 }
@@ -136,6 +139,7 @@ def query_of(spec: Spec, seconds: bool = False) -> Any:
         emit=spec.emit,
         where=spec.where,
         having=None if spec.having is None else spec.having[1],
+        early=f"{spec.early}s" if seconds and spec.early is not None else spec.early,
         **aggregates,
     )
 
@@ -177,6 +181,9 @@ def marked_window(spec: Spec) -> Any:
     match spec.kind, tuple(column_of(value) for value in spec.params):
         case "rolling_rows", (n,):
             return mt.rolling(rows=n)
+        case "feature", (kind, amount, closed, back):
+            looked = mt.rolling(rows=amount) if kind == "rows" else getattr(mt, kind)(amount)
+            return feature_window(looked, closed=closed, back=back)
         case "landmark_until", (when, until):
             return mt.landmark(when, until=until)
         case "landmark_length", (when, length):
@@ -271,6 +278,15 @@ CALLS: list[tuple[str, ...]] = [
     ("stddev", "v"),
     ("product", "v"),
     ("geomean", "v"),
+    ("covariance", "v", "w"),
+    ("correlation", "v", "w"),
+    ("regression", "w", "v"),
+    ("slope", "v", "w"),
+    ("weighted_mean", "v", "ABS(w)"),
+    ("ewm", "v"),
+    ("ewm", "w"),
+    ("rate", "v"),
+    ("rate", "w"),
 ]
 HOLISTIC: list[tuple[str, ...]] = [
     (name, column)
@@ -280,7 +296,8 @@ HOLISTIC: list[tuple[str, ...]] = [
 CALLS += HOLISTIC
 
 # Rounding may tell equal windows apart here, so that nobody can say whether they have changed.
-ROUNDED = {"variance", "stddev", "product", "geomean"}
+ROUNDED = {"variance", "stddev", "product", "geomean", "covariance", "correlation", "regression", "slope"}
+ROUNDED |= {"weighted_mean", "ewm", "rate"}
 EXACT = [call for call in CALLS if call[0] not in ROUNDED]
 
 _lengths = st.integers(1, 12)

@@ -16,10 +16,13 @@ from muntin.algebra import (
     collect,
     collect_distinct,
     concat,
+    correlation,
     count,
     count_distinct,
     count_min_estimate,
     count_min_sketch,
+    covariance,
+    ewm,
     first,
     geomean,
     last,
@@ -33,10 +36,13 @@ from muntin.algebra import (
     mode,
     product,
     quantile,
+    rate,
+    regression,
     relative_variation,
     stddev,
     sum,
     variance,
+    weighted_mean,
 )
 from muntin.windows import (
     ContextAwareWindow,
@@ -68,16 +74,21 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from muntin import swag
+    from muntin.aggregation import aggregate
     from muntin.expressions import expr
-    from muntin.operator import PROCESSING_TIME, WindowOperator, aggregate
+    from muntin.feature_rows import features
+    from muntin.folding import fold
+    from muntin.operator import PROCESSING_TIME, WindowOperator
     from muntin.streamsql import sql
 
 # What takes a while to load, as Arrow and sqlglot do, comes with its first use.
 _LAZY = {
     "PROCESSING_TIME": "muntin.operator",
     "WindowOperator": "muntin.operator",
-    "aggregate": "muntin.operator",
+    "aggregate": "muntin.aggregation",
     "expr": "muntin.expressions",
+    "features": "muntin.feature_rows",
+    "fold": "muntin.folding",
     "sql": "muntin.streamsql",
 }
 
@@ -121,16 +132,21 @@ __all__ = [
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min_estimate",
     "count_min_sketch",
     "count_sliding",
     "count_tumbling",
+    "covariance",
     "cumulate",
     "delta_frame",
+    "ewm",
     "expr",
+    "features",
     "first",
+    "fold",
     "geomean",
     "landmark",
     "last",
@@ -150,6 +166,8 @@ __all__ = [
     "product",
     "punctuation",
     "quantile",
+    "rate",
+    "regression",
     "relative_variation",
     "rolling",
     "session",
@@ -163,4 +181,5 @@ __all__ = [
     "tumbling",
     "user_window",
     "variance",
+    "weighted_mean",
 ]

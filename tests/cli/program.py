@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import muntin.generate as gen
-from muntin.cli.generating import generate
+from muntin.cli.commands.generating import generate
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 TICKS = """[source]

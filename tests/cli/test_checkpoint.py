@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from muntin.cli import sealed
-from muntin.cli.mistakes import MistakeError
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline import sealed
 from muntin.cli.reports import Report
-from muntin.cli.running import run
-from muntin.slicing.envelope import pack, unpack
+from muntin.console.mistakes import MistakeError
+from muntin.engine.state.envelope import pack, unpack
 from tests.cli.program import TICKS, muntin, write_ticks
 from tests.cli.test_mistakes import refused
 
@@ -212,7 +212,7 @@ def test_a_run_that_is_killed_as_it_begins(made, checkpoint, monkeypatch):
 
     remove(checkpoint)
     with monkeypatch.context() as patched:
-        patched.setattr("muntin.cli.states.write_sealed", killed)
+        patched.setattr("muntin.cli.pipeline.states.write_sealed", killed)
         with pytest.raises(Killed):
             go_on(made)
     assert sorted(p.name for p in checkpoint.iterdir()) == ["lock", "written.json"]
@@ -237,12 +237,12 @@ def test_a_run_that_is_killed_as_it_ends(made, checkpoint, monkeypatch, after):
         kill_after(patched, -1)
 
         def end(state):
-            patched.setattr("muntin.cli.states.os.replace", counted(os.replace))
-            patched.setattr("muntin.cli.states.shutil.rmtree", counted(shutil.rmtree))
+            patched.setattr("muntin.cli.pipeline.states.os.replace", counted(os.replace))
+            patched.setattr("muntin.cli.pipeline.states.shutil.rmtree", counted(shutil.rmtree))
             patched.setattr(Path, "unlink", counted(Path.unlink))
             state._clear()
 
-        patched.setattr("muntin.cli.states.State.end", end)
+        patched.setattr("muntin.cli.pipeline.states.State.end", end)
         with pytest.raises(Killed):
             go_on(made)
     assert (checkpoint / "ended").exists()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from muntin.cli.checking import opened
-from muntin.cli.config import load
-from muntin.cli.mistakes import MistakeError
-from muntin.cli.running import run
+from muntin.cli.commands.checking import opened
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline.config import load
+from muntin.console.mistakes import MistakeError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 PIPELINE = re.search(r"<!-- a pipeline -->\n```toml\n(.*?)```", PAGE, re.S)[1]

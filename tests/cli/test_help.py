@@ -10,7 +10,7 @@ import typer
 from muntin.cli.app import app
 from tests.cli.program import muntin
 
-COMMANDS = [[], *([name] for name in ("run", "explain", "generate", "demo", "bench", "doctor"))]
+COMMANDS = [[], *([name] for name in ("run", "explain", "generate", "demo", "dashboard", "bench", "doctor"))]
 
 
 def test_all_commands_are_looked_at():

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from muntin.cli.checking import opened
-from muntin.cli.config import load
-from muntin.cli.mistakes import MistakeError
-from muntin.cli.running import run
-from muntin.cli.states import Reached, State
+from muntin.cli.commands.checking import opened
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline.config import load
+from muntin.cli.pipeline.states import Reached, State
+from muntin.console.mistakes import MistakeError
 from tests.cli.program import TICKS, command, muntin, write_ticks
 
 

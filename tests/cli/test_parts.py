@@ -9,17 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import muntin as mt
-from muntin.cli import doctoring
-from muntin.cli.calls import aggregate_of, window_of
-from muntin.cli.config import load
-from muntin.cli.doctoring import Check
-from muntin.cli.folding import fold
-from muntin.cli.mistakes import MistakeError
+from muntin.cli.commands import doctoring
+from muntin.cli.commands.doctoring import Check
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline.calls import aggregate_of, window_of
+from muntin.cli.pipeline.config import load
+from muntin.cli.pipeline.folding import fold
+from muntin.cli.pipeline.sinks import Parts
+from muntin.cli.pipeline.sources import Source, open_source
+from muntin.cli.pipeline.toml_lines import Lines
 from muntin.cli.reports import Counts, Report
-from muntin.cli.running import run
-from muntin.cli.sinks import Parts
-from muntin.cli.sources import Source, open_source
-from muntin.cli.toml_lines import Lines
+from muntin.console.mistakes import MistakeError
 
 TOML = '''# a comment = "x"
 title = """

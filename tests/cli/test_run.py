@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import muntin as mt
-from muntin.cli.config import load
-from muntin.cli.explaining import explain
-from muntin.cli.mistakes import MistakeError
-from muntin.cli.running import run
+from muntin.cli.commands.explaining import explain
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline.config import load
+from muntin.console.mistakes import MistakeError
 from tests.cli.program import EXAMPLES, TICKS, command, muntin, recording, write_ticks
 
 SECONDS = 120
@@ -63,7 +63,7 @@ def test_rows_are_those_of_the_operator(ticks, want):
     (ticks / "ticks.toml").write_text(text.replace('"csv"\npath = "out', '"parquet"\npath = "out'))
     assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
     queries = load(ticks / "ticks.toml").queries
-    whole = mt.aggregate(recording(SECONDS), queries, time="ts", key="symbol")
+    whole = mt.aggregate(recording(SECONDS), queries, time="ts", key="symbol", columns="all")
     got = pq.read_table(ticks / "out.csv")
     assert got.column_names == [name for name in whole.column_names if name not in ("revision", "change")]
     assert sorted(map(str, got.to_pylist())) == sorted(
@@ -72,6 +72,27 @@ def test_rows_are_those_of_the_operator(ticks, want):
     rows = list(csv.DictReader(want.splitlines()))
     assert 0 < len(rows) < got.num_rows + 1
     assert rows != [{k: "" if v is None else str(v) for k, v in row.items()} for row in got.to_pylist()]
+
+
+def test_early_results_are_final_in_the_end(ticks, want):
+    text = TICKS.replace('name = "recent"', 'name = "recent"\nearly = "250ms"')
+    (ticks / "ticks.toml").write_text(text)
+    assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+    found = list(csv.DictReader((ticks / "out.csv").read_text().splitlines()))
+    assert {row.pop("final") for row in found} == {"true"}
+    assert found == list(csv.DictReader(want.splitlines()))
+    (ticks / "ticks.toml").write_text(text.replace('path = "out.csv"', 'path = "changes"\nrows = "changes"'))
+    assert run([ticks / "ticks.toml"], "embedded", fresh=False, as_lines=True) == 0
+    parts = [
+        list(csv.DictReader(part.read_text().splitlines())) for part in (ticks / "changes").glob("*.csv")
+    ]
+    assert {row["final"] for rows in parts for row in rows} == {"true", "false"}
+
+
+def test_what_is_no_duration_for_early_results(ticks):
+    (ticks / "ticks.toml").write_text(TICKS.replace('name = "recent"', 'name = "recent"\nearly = "soon"'))
+    with pytest.raises(MistakeError, match=r"ticks.toml, line 12: early is 'soon', which is no duration"):
+        load(ticks / "ticks.toml")
 
 
 def test_late_records_are_counted(ticks, capsys):

@@ -1,16 +1,18 @@
 """The generator: the same kernels from text, from objects, in memory; and a cache that survives anything."""
 
+import ast
 import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import muntin as mt
-from muntin.kernels import NotCompilableError, instantiate, modules
+from muntin.kernels import NotCompilableError, generator, instantiate, modules, templates
 from muntin.kernels.inference import infer
 from muntin.kernels.layout import Layout
 from tests.aggregates import Affine, SumOfSquares, Union
@@ -301,3 +303,22 @@ def test_functions_of_math_by_name_are_kept():
     from muntin.kernels.source import write_out
 
     assert "from math import sqrt as sqrt" in write_out({"lift": lift}, "@njit")
+
+
+def test_no_loop_is_written_in_two_templates():
+    written = {}
+    for path in sorted(Path(templates.__file__).parent.glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(n, ast.For | ast.While) for n in ast.walk(node)
+            ):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                text = "\n".join(map(ast.unparse, body))
+                assert text not in written, f"{path.name} and {written[text]} both write {node.name}"
+                written[text] = path.name
+
+
+def test_a_template_has_the_functions_that_it_takes_from_another():
+    body, _ = generator._template("slices")
+    assert body.count("def flip(") == 1  # that of Two-Stacks Lite
+    assert "import" not in body

@@ -131,6 +131,7 @@ def test_nan_reads_back():
 BUILT_IN = [
     "count", "sum", "product", "mean", "geomean", "min", "max", "min_count", "max_count",
     "variance", "stddev", "relative_variation", "first", "last", "argmin", "argmax",
+    "covariance", "correlation", "regression", "weighted_mean", "rate",
 ]  # fmt: skip
 
 

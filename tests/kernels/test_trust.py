@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muntin.cli import doctoring
+from muntin.cli.commands import doctoring
 from muntin.kernels import modules
 from muntin.kernels.trust import doubt, make_private
 from tests.kernels.test_generator import SLIDE, SQUARES, copy_of, filled, process

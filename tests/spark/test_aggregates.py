@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import muntin as mt
 from muntin import algebra
-from muntin.slicing.workload import merges_ahead
+from muntin.engine.plan.decisions import merges_ahead
 from muntin.spark import window_aggregate
 from muntin.spark.job import make_job
 from muntin.spark.packing import BUCKET, Pack, from_blob, has_panes
@@ -41,6 +41,10 @@ MERGING: dict[str, Any] = {
     "variance": mt.variance("v"),
     "stddev": mt.stddev("w", ddof=0),
     "variation": mt.relative_variation("x"),
+    "covariance": mt.covariance("v", "w"),
+    "correlation": mt.correlation("x", "w"),
+    "line": mt.regression("v", "w"),
+    "weighted": mt.weighted_mean("v", "x"),
     "median": mt.median("v"),
     "ranks": mt.quantile("w", [0.1, 0.5, 0.9]),
     "mode": mt.mode("w"),
@@ -59,6 +63,8 @@ ORDERED: dict[str, Any] = {
     "where_low": mt.argmin("v", "w"),
     "where_high": mt.argmax("v", "s"),
     "m4": mt.m4("v"),
+    "decayed": mt.ewm("v", alpha=0.2),
+    "rate": mt.rate("w"),
     "all": mt.collect("v"),
     "text": mt.concat("s", sep="-"),
 }
@@ -128,7 +134,8 @@ def test_a_table(spark: SparkSession, merged: bool) -> None:
     table, queries = records(1500), MERGED if merged else QUERIES
     given: dict[str, Any] = {"time": "at", "key": "site", "tie": "place"}
     out = window_aggregate(spark.createDataFrame(table).repartition(3), queries, **given).toArrow()
-    want = mt.aggregate(table, [query for query in QUERIES if not merged or query.name in GRIDS], **given)
+    asked = [query for query in QUERIES if not merged or query.name in GRIDS]
+    want = mt.aggregate(table, asked, **given, columns="all")
     check_folded(out, want, MERGING if merged else (*MERGING, *ORDERED))
 
 

@@ -3,10 +3,14 @@
 import json
 import math
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
+import time
+import urllib.request
 from contextlib import nullcontext
 
 import pyarrow as pa
@@ -15,13 +19,13 @@ from pyarrow import csv, parquet
 from pyarrow import json as ndjson
 from pyspark.errors import StreamingQueryException
 
-from muntin.cli import running
-from muntin.cli.config import load
-from muntin.cli.mistakes import MistakeError
-from muntin.cli.on_spark import SparkRun
-from muntin.cli.outlets import Outlet
-from muntin.cli.running import run
-from muntin.cli.sources import open_source
+from muntin.cli.commands import running
+from muntin.cli.commands.running import run
+from muntin.cli.pipeline.config import load
+from muntin.cli.pipeline.on_spark import SparkRun
+from muntin.cli.pipeline.outlets import Outlet
+from muntin.cli.pipeline.sources import open_source
+from muntin.console.mistakes import MistakeError
 from tests.cli.program import EXAMPLES, TICKS, command, write_ticks
 from tests.cli.test_checkpoint import cut, empty, remove
 
@@ -140,6 +144,29 @@ def test_a_checkpoint_that_is_not_whole_is_refused(spark, tmp_path, monkeypatch)
     assert run([pipeline], "spark", fresh=False, as_lines=True) == 0
     want, got = (csv.read_csv(tmp_path / name) for name in ("want.csv", "out.csv"))
     assert got.select(["query", "window_start", "trades"]) == want.select(["query", "window_start", "trades"])
+
+
+def test_a_run_has_measures(spark, tmp_path, monkeypatch):
+    """Those of micro-batches can be read while the next one is written."""
+    write_ticks(tmp_path, pipeline=FEW)
+    monkeypatch.setattr(running, "_session", lambda engine: nullcontext(spark))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    read = []
+
+    def step(report, counts):
+        until = time.monotonic() + 10
+        while counts.batches == counts.of and time.monotonic() < until:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                read.append(answer.read().decode())
+            if "muntin_micro_batch_records" in read[-1]:
+                break
+            time.sleep(0.1)
+
+    monkeypatch.setattr("muntin.cli.reports.Report.step", step)
+    assert run([tmp_path / "ticks.toml"], "spark", fresh=False, as_lines=True, metrics_port=port) == 0
+    assert re.search(r'muntin_micro_batch_records\{stream="ticks"\} [1-9]', read[-1]), read[-1]
 
 
 class Nothing:

@@ -27,7 +27,7 @@ def test_batch(spark: SparkSession) -> None:
     table = records_table(800, pa.timestamp("us", "UTC"))
     given = {"time": "at", "key": ["site", "unit"], "tie": "place"}
     out = window_aggregate(spark.createDataFrame(table).repartition(2), QUERIES, **given)
-    same_rows(out, mt.aggregate(table, QUERIES, **given))
+    same_rows(out, mt.aggregate(table, QUERIES, **given, columns="all"))
     with pytest.raises(KeyError, match="the DataFrame has no column 'z'"):
         window_aggregate(out, mt.tumbling("1s").agg(n=mt.count(), where="z > 0"), time="window_end")
     with pytest.raises(TypeError, match="where is to be true or false, but 'n \\+ 1' gives int64"):

@@ -113,7 +113,7 @@ def test_batch(spark: SparkSession, zone: None, queries: list[mt.Query]) -> None
     out = window_aggregate(df, queries, **given)
     assert not out.isStreaming
     assert dict(out.dtypes)["window_start"] == "timestamp"
-    same_rows(out, mt.aggregate(table, queries, **given))
+    same_rows(out, mt.aggregate(table, queries, **given, columns="all"))
 
 
 def test_batch_of_plain_times(spark: SparkSession, zone: None, tmp_path: Path) -> None:
@@ -121,12 +121,12 @@ def test_batch_of_plain_times(spark: SparkSession, zone: None, tmp_path: Path) -
     pq.write_table(naive, tmp_path / "naive.parquet")
     out = window_aggregate(spark.read.parquet(str(tmp_path)), MERGED, time="at", key="site")
     assert dict(out.dtypes)["window_end"] == "timestamp_ntz"
-    same_rows(out, mt.aggregate(naive, MERGED, time="at", key="site"))
+    same_rows(out, mt.aggregate(naive, MERGED, time="at", key="site", columns="all"))
     whole = records_table(500, pa.int64())
     query = mt.sliding(700, every=200).agg(n=mt.count())
     out = window_aggregate(spark.createDataFrame(whole), query, time="at")
     assert dict(out.dtypes)["window_end"] == "bigint"
-    same_rows(out, mt.aggregate(whole, query, time="at"))
+    same_rows(out, mt.aggregate(whole, query, time="at", columns="all"))
     narrow = spark.range(120, 127).select(sf.col("id").cast("tinyint").alias("at"))
     out = window_aggregate(narrow, mt.tumbling(100).agg(n=mt.count()), time="at")
     assert [(row.window_start, row.window_end, row.n) for row in out.collect()] == [(100, 200, 7)]
@@ -136,7 +136,7 @@ def test_time_and_key_of_a_statement(spark: SparkSession, zone: None) -> None:
     table = records_table(500, pa.timestamp("us", "UTC"))
     queries = mt.sql("SELECT site, SUM(v) AS s FROM TUMBLE(e, at, '1 second') GROUP BY site, window_start")
     df = spark.createDataFrame(table)
-    want = mt.aggregate(table, mt.tumbling("1s").agg(s=mt.sum("v")), time="at", key="site")
+    want = mt.aggregate(table, mt.tumbling("1s").agg(s=mt.sum("v")), time="at", key="site", columns="all")
     same_rows(window_aggregate(df, queries), want)
     with pytest.raises(ValueError, match="groups by 'site', but the key of the stream is 'unit'"):
         window_aggregate(df, queries, key="unit")
@@ -167,7 +167,7 @@ def test_an_aggregate_defined_here(spark: SparkSession) -> None:
     table = records_table(500, pa.timestamp("us", "UTC"))
     query = mt.tumbling("1s").agg(width=Widest("v"))
     out = window_aggregate(spark.createDataFrame(table), query, time="at", key="site")
-    same_rows(out, mt.aggregate(table, query, time="at", key="site"))
+    same_rows(out, mt.aggregate(table, query, time="at", key="site", columns="all"))
 
 
 def test_mistakes(spark: SparkSession) -> None:
@@ -210,6 +210,33 @@ def test_mistakes(spark: SparkSession) -> None:
         split_late(print, print)(df, 0)
 
 
+def test_early_results_in_batch_and_folded(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, 2.0), (3, 4.0), (12, 8.0)], "at long, v double")
+    early = mt.tumbling(10).agg(total=mt.sum("v"), early=5, name="early")
+    for queries in ([early], [early, mt.tumbling(10).agg(total=mt.sum("v"), where="v > 2", name="plain")]):
+        rows = window_aggregate(df, queries, time="at")
+        assert rows.columns[-3:] == ["change", "final", "total"]
+        found = {(r.query, r.window_start, r.revision, r.change, r.final, r.total) for r in rows.collect()}
+        want = {("early", 0, 0, "insert", True, 6.0), ("early", 10, 0, "insert", True, 8.0)}
+        want |= {("plain", 0, 0, "insert", True, 4.0), ("plain", 10, 0, "insert", True, 8.0)}
+        assert found == {row for row in want if row[0] in {query.name for query in queries}}
+    schema = "query string, window_start long, window_end long, window_id long, revision long, "
+    schema += "change string, final boolean, total double"
+    told = [("early", 0, 10, None, 0, "insert", False, 2.0), ("early", 0, 10, None, 1, "update", True, 6.0)]
+    told += [("early", 10, 20, None, 0, "insert", False, 8.0), ("gone", 0, 10, None, 0, "insert", False, 1.0)]
+    told += [("gone", 10, 20, None, 0, "insert", True, 3.0)]
+    written = spark.createDataFrame(told, schema)
+
+    def totals(df: DataFrame) -> list[float]:
+        return sorted(row.total for row in df.collect())
+
+    assert totals(fold(written)) == [1.0, 3.0, 6.0, 8.0]
+    assert totals(fold(written, queries=early)) == [3.0, 6.0, 8.0]  # what was complete has been said
+    assert totals(fold(written.where("final"))) == [3.0, 6.0]
+    with pytest.raises(ValueError, match="columns 'final' and 'Final', which Spark does not tell apart"):
+        window_aggregate(df, mt.tumbling(10).agg(Final=mt.sum("v"), early=5), time="at")
+
+
 # ---- streams ----
 
 GRID = Spec("grid", "sliding", (600, 200, 0), {"n": ("count",), "s": ("sum", "v")})
@@ -222,6 +249,8 @@ def query_in_ms(spec: Spec) -> mt.Query:
     """The query of a spec whose ticks are milliseconds."""
     query = query_of(spec)
     window = query.window
+    if spec.early is not None:
+        query = dataclasses.replace(query, early=f"{spec.early}ms")
     if window.family == "count":
         return query
     written = {name: f"{value}ms" for name, value in window.parameters().items() if name != "offset"}
@@ -327,7 +356,7 @@ class Expected:
 
     def __init__(self, specs: list[Spec], lateness: int, delay: int) -> None:
         self.oracle = SparkOracle(specs, "manual", lateness, tie=True)
-        self.delay = delay
+        self.delay = self.oracle.delay = delay
         self.watermark: float = -np.inf
         self.largest: float = -np.inf
         self.rows: list[list[Row]] = []
@@ -350,8 +379,12 @@ class Expected:
 
 @pytest.mark.parametrize(
     ("specs", "keep_late"),
-    [([GRID, DAY], False), ([GRID, VISIT, SEVENS], True)],
-    ids=["merged", "ordered, and late records kept"],
+    [
+        ([GRID, DAY], False),
+        ([GRID, VISIT, SEVENS], True),
+        ([dataclasses.replace(GRID, early=250), dataclasses.replace(VISIT, early=100), SEVENS], True),
+    ],
+    ids=["merged", "ordered, and late records kept", "with early results"],
 )
 def test_stream(spark: SparkSession, zone: None, tmp_path: Path, specs: list[Spec], keep_late: bool) -> None:
     """Disorder, late records, null keys; the job fails twice, and its queries change half-way."""

@@ -23,9 +23,9 @@ from hypothesis import given, settings
 
 import muntin as mt
 from muntin.algebra.aggregate import RowAggregate
-from muntin.slicing.envelope import SnapshotError
-from muntin.slicing.parts import HEAD
-from muntin.slicing.workload import merges_ahead
+from muntin.engine.plan.decisions import merges_ahead
+from muntin.engine.state.description import SnapshotError
+from muntin.engine.state.incremental import HEAD
 from muntin.spark.combining import Combine
 from muntin.spark.job import Job, make_job
 from muntin.spark.late import LATE, late_field
@@ -34,6 +34,7 @@ from muntin.spark.processor import WindowProcessor
 from muntin.windows.durations import Duration
 from tests import mixed_workloads
 from tests.conditions import WHERE
+from tests.early_workloads import allows_early, with_early, without_early
 from tests.test_filters import filtered, with_conditions
 from tests.test_operator import check_values, told
 from tests.window_kinds import with_measures
@@ -90,7 +91,8 @@ def check_rows(got: list[Row], want: list[Row], specs: list[Spec], where: str = 
     """The same rows, in whatever order."""
 
     def identity(row: Row) -> tuple:
-        return row.key, row.query, row.start, row.end, row.id, row.measures, row.change, row.revision
+        bounds = (row.start, row.end, row.id, row.measures)
+        return row.key, row.query, *bounds, row.change, row.revision, row.final
 
     got_by, want_by = ({identity(row): row for row in rows} for rows in (got, want))
     assert len(got_by) == len(got), f"{where}: a row came twice"
@@ -125,7 +127,7 @@ def test_tables_with_conditions(workload: Workload, partitions: int) -> None:
 
 def check_table(workload: Workload, partitions: int) -> None:
     (batch, _) = workload.calls
-    want = one_shot(workload.queries, batch.records)
+    want = one_shot(without_early(workload).queries, batch.records)
     job = job_of(workload.queries, workload.keys, late=False)
     table = batch_of(batch.records, workload.keys, False, marked=workload.marked)
     bounds = np.linspace(0, len(table), partitions + 1).astype(int)
@@ -227,6 +229,11 @@ class Stream:
 class SparkOracle(Oracle):
     """The oracle under Spark's policy: one watermark for a micro-batch, one difference of views."""
 
+    delay = 0
+
+    def newest(self) -> float:
+        return self.watermark + self.delay
+
     def micro_batch(self, records: list[Record], watermark: float) -> list[Row]:
         self.watermark = max(self.watermark, watermark)
         for record in records:
@@ -320,6 +327,36 @@ def test_streams_with_conditions(drawn: Drawn) -> None:
     check_stream(drawn, late=len({spec.where for spec in drawn.batches[0][0]} | {None}) == 1)
 
 
+@st.composite
+def streams_with_early(draw: st.DrawFn, drawn: st.SearchStrategy[Drawn]) -> Drawn:
+    """Streams of which most queries have early results."""
+    stream = draw(drawn)
+    names = sorted({spec.name for specs, _ in stream.batches for spec in specs})
+    every = {name: draw(st.sampled_from([None, 1, 3, 5, 12, 40])) for name in names}
+
+    def early(spec: Spec) -> Spec:
+        return dataclasses.replace(spec, early=every[spec.name]) if allows_early(spec) else spec
+
+    batches = [([early(spec) for spec in specs], records) for specs, records in stream.batches]
+    return dataclasses.replace(stream, batches=batches)
+
+
+EARLY = [streams(), streams(every_kind=True), streams_with_conditions()]
+
+
+@pytest.mark.parametrize("kind", range(len(EARLY)))
+@settings(max_examples=60)
+@given(data=st.data())
+def test_streams_with_early_results(kind: int, data: st.DataObject) -> None:
+    check_stream(data.draw(streams_with_early(EARLY[kind])), late=kind < 2)
+
+
+@settings(max_examples=25)
+@given(with_early(with_conditions(mixed_workloads.mixed_tables())), st.integers(1, 4))
+def test_tables_with_early_results(workload: Workload, partitions: int) -> None:
+    check_table(workload, partitions)
+
+
 def test_conditions_of_a_stream_stay_the_same() -> None:
     one, other = (mt.tumbling(10).agg(n=mt.count(), where=w, name=w) for w in ("v > 0", "w > 0"))
     stream = _stream_of(one)
@@ -345,7 +382,7 @@ def check_stream(drawn: Drawn, *, late: bool = True) -> None:
             if records is None:
                 continue
             stream, oracle = Stream(job), SparkOracle(specs, "manual", drawn.lateness, drawn.tie)
-        stream.job = job
+        stream.job, oracle.delay = job, drawn.delay
         watermark = max(watermark, largest - drawn.delay)
         _change_queries(oracle, specs, watermark, drawn.delay)
         want = oracle.micro_batch(records or [], watermark or -np.inf)
@@ -420,6 +457,26 @@ def test_only_slices_that_changed_are_written() -> None:
     state.writes.clear()
     stream.micro_batch(_batch(1022, 1031), 1)
     assert sorted(state.writes) == ["grid 127", "grid 128", HEAD]  # slices 1020 and 1030, eight to a part
+
+
+def test_a_query_with_early_results_joins_a_state_of_the_older_format() -> None:
+    plain = mt.tumbling(10).agg(n=mt.count(), name="plain")
+    stream = _stream_of(plain)
+    stream.micro_batch(_batch(1001, 1004), 0)
+    (head,) = stream.states[0].parts[HEAD,]
+    assert head[8] == 1  # the format, as without early results
+    stream.job = _stream_of(plain, mt.tumbling(10).agg(n=mt.count(), name="early", early=5)).job
+    rows = stream.micro_batch(_batch(1005, 1012), 1002)
+    rows += stream.micro_batch(_batch(1013), 1006)
+    # [1010, 1020) at the first time that is known, 1002, and when it passes a multiple of 5.
+    shown = [(row.query, row.change, row.values["n"], row.final) for row in rows]
+    assert shown == [("early", "insert", 1, False), ("early", "update", 2, False)]
+    (head,) = stream.states[0].parts[HEAD,]
+    assert head[8] == 2
+    rows = stream.micro_batch(_batch(1031), 1021)
+    want = [("plain", 1000, 3, True), ("plain", 1010, 2, True), ("early", 1010, 2, True)]
+    want.append(("early", 1030, 1, False))
+    assert sorted((r.query, r.start, r.values["n"], r.final) for r in rows) == sorted(want)
 
 
 def test_state_that_nobody_needs_is_let_go() -> None:
@@ -644,3 +701,14 @@ def test_records_that_a_query_kept_go_with_it() -> None:
     stream.micro_batch(_batch(1011, 1012, 1013), 1003)
     rows = stream.micro_batch(None, 1030)
     assert [(row.query, row.start, row.end, row.values["m"]) for row in rows] == [("stays", 1012, 1020, 1.0)]
+
+
+def test_slices_of_counts_that_only_a_query_that_is_gone_cut_are_merged() -> None:
+    gone = mt.count_tumbling(1).agg(n=mt.count(), name="gone")
+    stays = mt.count_tumbling(2).agg(n=mt.count(), name="stays")
+    stream = _stream_of(stays, gone)
+    stream.micro_batch(_batch(1001, 1001, 1003), 0)
+    stream.micro_batch(None, 1002)  # two records are settled: a slice for each
+    stream.job = _stream_of(stays).job
+    rows = stream.micro_batch(_batch(1004), 1002) + stream.micro_batch(None, 1010)
+    assert [(row.query, row.start, row.end, row.values["n"]) for row in rows] == [("stays", 1003, 1004, 2)]

@@ -290,6 +290,18 @@ AGGREGATES = [
     named(("stddev", "v"), "STDDEV(v)", "STD(v)", "STDDEV_SAMP(v)", made=mt.stddev("v")),
     named(("stddev_of_all", "v"), "STDDEV_POP(v)", "STDDEV(v, 0)", made=mt.stddev("v", ddof=0)),
     named(("relative_variation", "v"), "RELATIVE_VARIATION(v)", made=mt.relative_variation("v")),
+    named(("covariance", "v", "w"), "COVAR_SAMP(v, w)", "COVARIANCE(v, w)", made=mt.covariance("v", "w")),
+    named(("correlation", "v", "w"), "CORR(v, w)", "CORRELATION(v, w)", made=mt.correlation("v", "w")),
+    named(("regression", "v", "w"), "REGRESSION(v, w)", made=mt.regression("v", "w")),
+    named(("slope", "v", "w"), "REGR_SLOPE(v, w)", made=mt.regression("v", "w", only="slope")),
+    named(("intercept", "v", "w"), "REGR_INTERCEPT(v, w)", made=mt.regression("v", "w", only="intercept")),
+    named(("r2", "v", "w"), "REGR_R2(v, w)", made=mt.regression("v", "w", only="r2")),
+    named(
+        ("weighted_mean", "v", "ABS(w)"), "WEIGHTED_MEAN(v, ABS(w))", "WEIGHTED_AVG(v, ABS(w))",
+        made=mt.weighted_mean("v", mt.expr("ABS(w)")),
+    ),
+    named(("ewm", "v"), "EWM(v, 0.3)", made=mt.ewm("v", alpha=0.3)),
+    named(("rate", "w"), "RATE(w)", made=mt.rate("w")),
     named(("argmax", "v", "w"), "ARG_MAX(w, v)", "MAX_BY(w, v)", "ARGMAX(w, v)", made=mt.argmax("v", "w")),
     named(("argmin", "v", "w"), "ARG_MIN(w, v)", "MIN_BY(w, v)", "ARGMIN(w, v)", made=mt.argmin("v", "w")),
     named(
@@ -478,6 +490,14 @@ EMITTED = [
     Case(
         "SELECT k, COUNT(*) AS n FROM e [ROWS 4] GROUP BY k EMIT PARTIAL",
         mt.count_tumbling(4).agg(n=mt.count(), emit_partial=True), "count_tumbling", (4,), N,
+    ),
+    Case(
+        "SELECT k, COUNT(*) AS n FROM TUMBLE(e, t, 9) GROUP BY k, window_start EMIT EARLY EVERY 3",
+        mt.tumbling(9).agg(n=mt.count(), early=3), "tumbling", (9, 0), N,
+    ),
+    Case(
+        "SELECT k, COUNT(*) AS n FROM e [ROWS 4] GROUP BY k EMIT PARTIAL, EARLY EVERY 2",
+        mt.count_tumbling(4).agg(n=mt.count(), emit_partial=True, early=2), "count_tumbling", (4,), N,
     ),
 ]  # fmt: skip
 CASES = [*FLINK, *SHORT, *SPARK, *CQL, *OWN, *OVER, *AGGREGATES, *EXPRESSIONS, *EMITTED]

@@ -54,7 +54,7 @@ def rows_of(case: Case) -> list[Row]:
     seconds = Seconds(None)  # type: ignore[arg-type]
     if case.seconds:
         table = seconds._cast(table, Seconds.TIME, "t")
-    rows = mt.aggregate(table, mt.sql(case.text), time="t", key=list(case.keys) or None)
+    rows = mt.aggregate(table, mt.sql(case.text), time="t", key=list(case.keys) or None, columns="all")
     return told(seconds._whole(rows) if case.seconds else rows, case.keys)
 
 

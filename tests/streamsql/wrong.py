@@ -372,7 +372,24 @@ WRONG = [
     ),
     (
         "SELECT COUNT(*) FROM TUMBLE(t, ts, 5) EMIT ALL",
-        "line 1, column 44: EMIT takes EMPTY, PARTIAL or ON CHANGE, not 'ALL'.",
+        "line 1, column 44: EMIT takes EMPTY, PARTIAL, ON CHANGE or EARLY EVERY, not 'ALL'.",
+    ),
+    (
+        "SELECT COUNT(*) FROM TUMBLE(t, ts, 5) EMIT EARLY 5",
+        "line 1, column 50: EVERY is missing after EARLY, where '5' stands.",
+    ),
+    (
+        "SELECT COUNT(*) FROM TUMBLE(t, ts, 5) EMIT EARLY EVERY",
+        "line 1, column 55: the duration after EARLY EVERY is missing.",
+    ),
+    (
+        "SELECT COUNT(*) FROM TUMBLE(t, ts, 5) EMIT EARLY EVERY soon",
+        "line 1, column 56: EARLY EVERY is a duration such as INTERVAL '10' MINUTE or '10 minutes', not soon"
+        ": texts stand in single quotes.",
+    ),
+    (
+        "SELECT COUNT(*) FROM TUMBLE(t, ts, 5) EMIT EMPTY, EARLY EVERY 5",
+        "line 1, column 44: early and emit_empty exclude each other: leave one of them out.",
     ),
     (
         "SELECT COUNT(*) FROM SESSION(t, ts, 5) EMIT EMPTY",
@@ -475,7 +492,7 @@ WRONG = [
     ),
     (
         "SELECT COUNT(*) FROM t [ROWS 2] EMIT ON EMPTY",
-        "line 1, column 38: EMIT takes EMPTY, PARTIAL or ON CHANGE, not 'ON'.",
+        "line 1, column 38: EMIT takes EMPTY, PARTIAL, ON CHANGE or EARLY EVERY, not 'ON'.",
     ),
     (
         "SELECT COUNT(*) FROM t GROUP BY k, window(ts, '5 s') OVER",

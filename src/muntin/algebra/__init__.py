@@ -12,12 +12,13 @@ from muntin.algebra.extremes import (
     max_count,
     min,
     min_count,
+    rate,
     relative_variation,
 )
 from muntin.algebra.fusion import Field, Fusion, fuse
 from muntin.algebra.holistic import collect, collect_distinct, concat, count_distinct, median, mode, quantile
 from muntin.algebra.laws import LawViolation, check_aggregate
-from muntin.algebra.moments import stddev, variance
+from muntin.algebra.moments import correlation, covariance, regression, stddev, variance
 from muntin.algebra.sketches import (
     approx_count_distinct,
     approx_quantile,
@@ -25,7 +26,7 @@ from muntin.algebra.sketches import (
     count_min_estimate,
     count_min_sketch,
 )
-from muntin.algebra.sums import count, geomean, mean, product, sum
+from muntin.algebra.sums import count, ewm, geomean, mean, product, sum, weighted_mean
 
 __all__ = [
     "Aggregate",
@@ -45,10 +46,13 @@ __all__ = [
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min_estimate",
     "count_min_sketch",
+    "covariance",
+    "ewm",
     "first",
     "fuse",
     "geomean",
@@ -63,8 +67,11 @@ __all__ = [
     "mode",
     "product",
     "quantile",
+    "rate",
+    "regression",
     "relative_variation",
     "stddev",
     "sum",
     "variance",
+    "weighted_mean",
 ]

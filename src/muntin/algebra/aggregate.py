@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Function = Callable[..., Any]
 Kind = Literal["distributive", "algebraic", "holistic"]
@@ -83,8 +86,12 @@ class Aggregate:
     kind: ClassVar[Kind] = "algebraic"
     empty: ClassVar[Any] = None  # the answer over no value
     numeric: ClassVar[bool] = False  # values must be numbers
-    gives_many: bool = False  # answers are lists, texts of several values, or blobs
+    gives_many: bool = False  # answers are lists, texts of several values, structs, or blobs
     timed: ClassVar[bool] = False  # lift takes the record's time, too, behind the values of the columns
+    fuses: ClassVar[bool] = False  # made of components of fields that others may share; else its own field
+    reads_columns: ClassVar[bool] = False  # takes whole columns, of numbers and objects alike
+    in_place: ClassVar[bool] = False  # states are rows of an array, which change in place
+    quantile_share: float | None = None  # answers are the values at this share of all; None: something else
 
     lift: Function
     combine: Function
@@ -132,6 +139,37 @@ class Aggregate:
         return True
 
     @property
+    def value_column(self) -> str | None:
+        """The column whose type its answers take after; None: they have a type of their own."""
+        return None
+
+    def check_columns(self, types: Mapping[str, pa.DataType]) -> None:
+        """Raise TypeError if it cannot be computed of columns of these Arrow types."""
+        from muntin.algebra import column_types
+
+        column_types.check_values(self, types)
+        self._check_kinds(types)
+        if self.numeric:
+            column_types.check_numbers(self, types)
+
+    def _check_kinds(self, types: Mapping[str, pa.DataType]) -> None:
+        """Refuse what subclasses have no use for."""
+
+    def in_ticks(self, per_second: float | None) -> Aggregate:
+        """Return itself for times with so many ticks a second; None: times are plain integers."""
+        del per_second
+        return self
+
+    def needed_types(self) -> dict[str, pa.DataType]:
+        """Return the Arrow types of columns that must be of one type, so that it is known ahead."""
+        return {}
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+        """Return the Arrow type of its answers over columns of these types; None: only answers tell."""
+        del types
+        return None
+
+    @property
     def invertible(self) -> bool:
         """Whether the oldest record of a window can be taken out of its state."""
         algebra = self.algebra(inverting=True)
@@ -150,20 +188,20 @@ class Aggregate:
         identity = getattr(self, "identity", NO_IDENTITY)
         return Algebra(self.lift, self.combine, self.lower, invert, oldest, identity)
 
-    def _parameters(self) -> tuple[Any, ...]:
+    def identity_values(self) -> tuple[Any, ...]:
         """Return what tells two instances of one class apart, beside their columns."""
         return ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate) or type(other) is not type(self):
             return NotImplemented
-        return self.columns == other.columns and self._parameters() == other._parameters()
+        return self.columns == other.columns and self.identity_values() == other.identity_values()
 
     def __hash__(self) -> int:
-        return hash((type(self), self.columns, self._parameters()))
+        return hash((type(self), self.columns, self.identity_values()))
 
     def __repr__(self) -> str:
-        arguments = [repr(a) for a in (*self.columns, *self._parameters())]
+        arguments = [repr(a) for a in (*self.columns, *self.identity_values())]
         return f"{type(self).__name__}({', '.join(arguments)})"
 
 
@@ -193,6 +231,7 @@ class RowAggregate(Aggregate):
     2
     """
 
+    in_place = True
     width: ClassVar[int]
     dtype: ClassVar[str]
     lift_into: Function

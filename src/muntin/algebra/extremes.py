@@ -1,4 +1,4 @@
-"""Smallest and largest values, how often they occur, and what came with them.
+"""Smallest and largest values, how often they occur, what came with them; first and last ones, and rates.
 
 NaN is the largest value, as in Spark; of equal values the first is taken. Comparisons are written so
 that they hold for NaN, numbers, strings and anything else that can be ordered.
@@ -7,12 +7,17 @@ that they hold for NaN, numbers, strings and anything else that can be ordered.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from muntin.algebra.aggregate import NO_IDENTITY, Kinds
+from muntin.algebra.aggregate import NO_IDENTITY, TIME, Aggregate, Function, Kinds
 from muntin.algebra.builtin import BuiltIn, columns_of, register
 from muntin.algebra.parts import Part
 from muntin.algebra.sums import same
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def larger(a: Any, b: Any) -> Any:
@@ -86,6 +91,30 @@ def by_name(*ends: Any) -> dict[str, Any]:
     return dict(zip(M4_FIELDS, ends, strict=True))
 
 
+def of_counter(v: Any, t: Any) -> Any:
+    return v, t, v, t, 0.0
+
+
+def increase_between(old: Any, new: Any) -> float:
+    if new < old:  # a reset: counted from zero
+        return float(new)
+    if (new < 0) == (old < 0):  # integers are exact, and do not leave their range
+        return float(new - old)
+    return float(new) - float(old)
+
+
+def join_counters(a: Any, b: Any) -> Any:
+    return a[0], a[1], b[2], b[3], a[4] + b[4] + increase_between(a[2], b[0])
+
+
+@lru_cache
+def _rate(per_second: float) -> Function:
+    def rate_of(increase: float, begin: int, end: int) -> float | None:
+        return None if end == begin else increase * per_second / (end - begin)
+
+    return rate_of
+
+
 def span_over_largest(smallest: Any, largest: Any) -> Any:
     high = float(largest)  # the difference of two 64-bit integers may need more
     return None if high == 0.0 else (high - float(smallest)) / high
@@ -105,14 +134,29 @@ register("max", (("max", 1),), Part(("v",), same, larger, identity=_lowest))
 register("min", (("min", 1),), Part(("v",), same, smaller, identity=_highest))
 register("max_count", (("max", 1), ("max_n", 1)), Part(("v", "i8"), with_count, larger_counted))
 register("min_count", (("min", 1), ("min_n", 1)), Part(("v", "i8"), with_count, smaller_counted))
-register("argmax", (("max", 1), ("argmax", 2)), Part(("v", "a"), with_argument, argument_of_larger))
-register("argmin", (("min", 1), ("argmin", 2)), Part(("v", "a"), with_argument, argument_of_smaller))
-register("first", (("first", 1),), Part(("v",), same, older))
-register("last", (("last", 1),), Part(("v",), same, newer))
+register(
+    "argmax",
+    (("max", 1), ("argmax", 2)),
+    Part(("v", "a"), with_argument, argument_of_larger, commutative=False),
+)
+register(
+    "argmin",
+    (("min", 1), ("argmin", 2)),
+    Part(("v", "a"), with_argument, argument_of_smaller, commutative=False),
+)
+register("first", (("first", 1),), Part(("v",), same, older, commutative=False))
+register("last", (("last", 1),), Part(("v",), same, newer, commutative=False))
 register(
     "m4",
     tuple((name, 1 + name.endswith("_time")) for name in M4_FIELDS),
-    Part(("v", "a") * 4, at_all_ends, ends_of_both),
+    Part(("v", "a") * 4, at_all_ends, ends_of_both, commutative=False),
+)
+
+
+register(
+    "counter",
+    (("counter_first", 1), ("counter_from", 2), ("counter_last", 1), ("counter_to", 2), ("increase", 2)),
+    Part(("v", "a", "v", "a", "f8"), of_counter, join_counters, commutative=False),
 )
 
 
@@ -122,7 +166,7 @@ class Min(BuiltIn):
     needs = ("min",)
     finish = same
     result = "v"
-    commutative = selective = True
+    commutative = selective = ordered = True
     kind = "distributive"
 
 
@@ -132,7 +176,7 @@ class Max(BuiltIn):
     needs = ("max",)
     finish = same
     result = "v"
-    commutative = selective = True
+    commutative = selective = ordered = True
     kind = "distributive"
 
 
@@ -142,7 +186,7 @@ class MinCount(BuiltIn):
     needs = ("min_n",)
     finish = same
     result = "i8"
-    commutative = True
+    commutative = ordered = True
 
 
 class MaxCount(BuiltIn):
@@ -151,7 +195,7 @@ class MaxCount(BuiltIn):
     needs = ("max_n",)
     finish = same
     result = "i8"
-    commutative = True
+    commutative = ordered = True
 
 
 class RelativeVariation(BuiltIn):
@@ -159,7 +203,7 @@ class RelativeVariation(BuiltIn):
 
     needs = ("min", "max")
     finish = span_over_largest
-    commutative = numeric = misses = True
+    commutative = numeric = misses = ordered = True
 
 
 class Argmin(BuiltIn):
@@ -170,7 +214,7 @@ class Argmin(BuiltIn):
     result = "a"
     values = 2
     required = 1  # what comes with the value may be null
-    selective = True
+    selective = ordered = True
 
 
 class Argmax(BuiltIn):
@@ -181,7 +225,7 @@ class Argmax(BuiltIn):
     result = "a"
     values = 2
     required = 1  # what comes with the value may be null
-    selective = True
+    selective = ordered = True
 
 
 class First(BuiltIn):
@@ -212,7 +256,40 @@ class M4(BuiltIn):
     result = "struct"
     values = 2
     required = 1
-    timed = True
+    timed = ordered = True
+
+    @property
+    def value_column(self) -> str:
+        """The column of the values."""
+        return self.columns[0]
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of structs of values and times."""
+        import pyarrow as pa
+
+        value, time = types[self.columns[0]], types[TIME]
+        return pa.struct([(name, time if name.endswith("_time") else value) for name in M4_FIELDS])
+
+
+class Rate(BuiltIn):
+    """What a counter went up by, over the time that it took."""
+
+    needs = ("increase", "counter_from", "counter_to")
+    values = 2
+    required = 1
+    timed = numeric = misses = True
+
+    def __init__(self, *columns: str, per_second: float = 1.0) -> None:
+        self._per_second = per_second  # ticks in a second; 1 where times are integers
+        super().__init__(*columns)
+
+    def finisher(self) -> Function:
+        """Return the function that makes an answer of components."""
+        return _rate(self._per_second)
+
+    def in_ticks(self, per_second: float | None) -> Aggregate:
+        """Return the rate over times with so many ticks a second."""
+        return self if per_second is None else Rate(*self.columns, per_second=per_second)
 
 
 def min(v: str | None = None) -> BuiltIn:
@@ -317,3 +394,16 @@ def m4(v: str | None = None) -> BuiltIn:
     11
     """
     return M4(*columns_of(v))
+
+
+def rate(counter: str | None = None) -> BuiltIn:
+    """Take what a counter went up by, per second; per unit where the time column holds integers.
+
+    A fall is a reset: the new value counts from zero. Null below two distinct times. Without a column it
+    takes tuples of a value and its time.
+
+    >>> r = rate()
+    >>> r.lower(r.combine(r.combine(r.lift(5, 10), r.lift(9, 11)), r.lift(2, 14)))
+    1.5
+    """
+    return Rate(*columns_of(counter))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from muntin.algebra.aggregate import Aggregate
-from muntin.algebra.builtin import PROVIDES, BuiltIn
+from muntin.algebra.builtin import PROVIDES
 
 
 class Field(NamedTuple):
@@ -25,11 +25,12 @@ class Fusion:
     """Fields that together serve a list of aggregates.
 
     `reads[i]` lists, for the i-th aggregate, where each of its components lies: (field, number within
-    it). An aggregate that a user wrote is a field of its own.
+    it). An aggregate that a user wrote is a field of its own; `own` has it by the number of the field.
     """
 
     fields: tuple[Field, ...]
     reads: tuple[tuple[tuple[int, int], ...], ...]
+    own: Mapping[int, Aggregate] = field(default_factory=dict)
 
 
 def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
@@ -42,22 +43,24 @@ def fuse(aggregates: Iterable[Aggregate]) -> Fusion:
     spread ('v',)
     """
     listed = list(aggregates)
-    distinct = list(dict.fromkeys(listed))  # many queries ask for the same
+    distinct: list[Any] = list(dict.fromkeys(listed))  # many queries ask for the same
     demands: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     own: dict[str, tuple[tuple[str, int], ...]] = {}
     names: dict[tuple[Any, ...], str] = {}
     for aggregate in distinct:
         columns = aggregate.inputs or ("",) * aggregate.arity
-        if isinstance(aggregate, BuiltIn):
+        if aggregate.fuses:
             demands.append((aggregate.needs, columns))
         else:
-            identity = (type(aggregate), *aggregate._parameters())
+            identity = (type(aggregate), *aggregate.identity_values())
             name = names.setdefault(identity, f"{type(aggregate).__qualname__}#{len(names)}")
             own[name] = ((name, len(columns)),)
             demands.append(((name,), columns))
     fields, reads = cover(demands, {**PROVIDES, **own})
     by_aggregate = dict(zip(distinct, reads, strict=True))
-    return Fusion(fields, tuple(by_aggregate[aggregate] for aggregate in listed))
+    all_reads = tuple(by_aggregate[aggregate] for aggregate in listed)
+    alone = {r[0][0]: a for a, r in zip(listed, all_reads, strict=True) if not a.fuses}
+    return Fusion(fields, all_reads, alone)
 
 
 def cover(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muntin.algebra.aggregate import Algebra, Function, Kinds
 from muntin.algebra.builtin import BuiltIn, columns_of, register
 from muntin.algebra.parts import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Run = tuple[tuple[Any, int], ...]
 
@@ -49,7 +52,7 @@ def listed_after(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 register("runs", (("runs", 1),), Part(("o",), one_run, merged_runs))
-register("list", (("list", 1),), Part(("o",), one_listed, listed_after))
+register("list", (("list", 1),), Part(("o",), one_listed, listed_after, commutative=False))
 
 
 def between(low: Any, high: Any, share: float) -> float:
@@ -92,11 +95,38 @@ def _joined(sep: str) -> Function:
     return joined
 
 
+class ValueCounts(Protocol):
+    """What can be asked of the distinct values of windows and how often they occur, for all windows at once.
+
+    An engine that holds them has these verbs; an aggregate over `runs` calls one of them in `of_counts`.
+    """
+
+    def quantiles(self, q: float | tuple[float, ...]) -> Any:
+        """Return the values at a share of all records, or at several."""
+
+    def distinct(self) -> Any:
+        """Return the numbers of distinct values."""
+
+    def most_frequent(self) -> Any:
+        """Return the values that occur most often, the smallest of several."""
+
+    def values(self) -> Any:
+        """Return lists of the distinct values, ascending."""
+
+
 class Holistic(BuiltIn):
     """An aggregate over all values of a window; states are objects, or live in a pool of the operator."""
 
     kind = "holistic"
-    gives: ClassVar[Literal["number", "value", "values", "text"]] = "number"  # what answers are made of
+
+    @property
+    def value_column(self) -> str | None:
+        """None: answers are numbers, whatever the values."""
+        return None
+
+    def of_counts(self, counts: ValueCounts) -> Any:
+        """Return the answers for windows, given their distinct values and how often they occur."""
+        raise TypeError(f"{self!r} needs values in order, not {counts!r}.")
 
     def algebra(self, kinds: Kinds | None = None, *, inverting: bool = False) -> Algebra:
         """Return the functions on states that are objects, whatever the values."""
@@ -104,21 +134,43 @@ class Holistic(BuiltIn):
         return super().algebra(None, inverting=inverting)
 
 
-class Quantile(Holistic):
-    """The value below which a share of all values lies, between two values where it falls between them."""
+class _AtShares(Holistic):
+    """The values at shares of all records."""
 
     needs = ("runs",)
-    commutative = numeric = True
+    commutative = numeric = ordered = True
+    q: float | tuple[float, ...]
+
+    def __init__(self, *columns: str) -> None:
+        self.gives_many = isinstance(self.q, tuple)
+        self.quantile_share = None if isinstance(self.q, tuple) else self.q
+        super().__init__(*columns)
+
+    def finisher(self) -> Function:
+        """Return the function that makes an answer of components."""
+        return _quantiles(self.q)
+
+    def of_counts(self, counts: ValueCounts) -> Any:
+        """Return the values at its shares."""
+        return counts.quantiles(self.q)
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of numbers, or of lists of them."""
+        from muntin.algebra import column_types
+
+        del types
+        return column_types.share_type(self.gives_many)
+
+
+class Quantile(_AtShares):
+    """The value below which a share of all values lies, between two values where it falls between them."""
 
     def __init__(self, *columns: str, q: float | Sequence[float]) -> None:
         self.q = _shares(q)
-        self.gives_many = isinstance(self.q, tuple)
         super().__init__(*columns)
 
-    def _finish(self) -> Function:
-        return _quantiles(self.q)
-
-    def _parameters(self) -> tuple[Any, ...]:
+    def identity_values(self) -> tuple[Any, ...]:
+        """Return what it was made with beside its columns."""
         return (self.q,)
 
     def keywords(self) -> dict[str, Any]:
@@ -130,15 +182,10 @@ class Quantile(Holistic):
         return f"quantile({', '.join(arguments)})"
 
 
-class Median(Holistic):
+class Median(_AtShares):
     """The middle value, or the mean of the two in the middle."""
 
-    needs = ("runs",)
-    commutative = numeric = True
     q = 0.5
-
-    def _finish(self) -> Function:
-        return _quantiles(0.5)
 
 
 class Mode(Holistic):
@@ -146,8 +193,20 @@ class Mode(Holistic):
 
     needs = ("runs",)
     finish = mode_of
-    gives = "value"
-    commutative = True
+    commutative = ordered = True
+
+    def of_counts(self, counts: ValueCounts) -> Any:
+        """Return the most frequent values."""
+        return counts.most_frequent()
+
+    @property
+    def value_column(self) -> str:
+        """The column that answers are values of."""
+        return self.columns[0]
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of the values."""
+        return types[self.value_column]
 
 
 class CountDistinct(Holistic):
@@ -156,33 +215,54 @@ class CountDistinct(Holistic):
     needs = ("runs",)
     finish = len
     result = "i8"
-    commutative = True
+    commutative = ordered = True
     empty = 0
 
+    def of_counts(self, counts: ValueCounts) -> Any:
+        """Return the numbers of distinct values."""
+        return counts.distinct()
 
-class CollectDistinct(Holistic):
+
+class _Lists(Holistic):
+    """Lists of values of a column."""
+
+    gives_many = True
+
+    @property
+    def value_column(self) -> str:
+        """The column that answers hold values of."""
+        return self.columns[0]
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of lists of the values."""
+        import pyarrow as pa
+
+        return pa.list_(types[self.value_column])
+
+
+class CollectDistinct(_Lists):
     """The different values, ascending."""
 
     needs = ("runs",)
     finish = values_of
-    gives = "values"
-    commutative = gives_many = True
+    commutative = ordered = True
+
+    def of_counts(self, counts: ValueCounts) -> Any:
+        """Return the different values."""
+        return counts.values()
 
 
-class Collect(Holistic):
+class Collect(_Lists):
     """All values, in the order of their records."""
 
     needs = ("list",)
     finish = list
-    gives = "values"
-    gives_many = True
 
 
 class Concat(Holistic):
     """All texts in the order of their records, end to end."""
 
     needs = ("list",)
-    gives = "text"
     gives_many = True
 
     def __init__(self, *columns: str, sep: str = "") -> None:
@@ -191,10 +271,33 @@ class Concat(Holistic):
         self.sep = sep
         super().__init__(*columns)
 
-    def _finish(self) -> Function:
+    @property
+    def value_column(self) -> str:
+        """The column of the texts."""
+        return self.columns[0]
+
+    def _check_kinds(self, types: Mapping[str, pa.DataType]) -> None:
+        """Refuse anything but texts."""
+        from muntin.algebra import column_types
+
+        column_types.check_texts(self, types)
+
+    def needed_types(self) -> dict[str, pa.DataType]:
+        """Return the type of texts."""
+        import pyarrow as pa
+
+        return {self.columns[0]: pa.string()}
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of the texts."""
+        return types[self.value_column]
+
+    def finisher(self) -> Function:
+        """Return the function that makes an answer of components."""
         return _joined(self.sep)
 
-    def _parameters(self) -> tuple[Any, ...]:
+    def identity_values(self) -> tuple[Any, ...]:
+        """Return what it was made with beside its columns."""
         return (self.sep,)
 
     def keywords(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from muntin.algebra.aggregate import NO_IDENTITY, Aggregate, RowAggregate
+from muntin.algebra.aggregate import NO_IDENTITY, Aggregate
 
 _MOST_STATES = 12  # triples of states are tried, so their number is cubed
 
@@ -64,7 +64,7 @@ class _Laws:
         if self.algebra.identity is not NO_IDENTITY:
             for a in states:
                 self.identity(a, self.algebra.identity)
-        if isinstance(self.aggregate, RowAggregate):
+        if self.aggregate.in_place:
             for a, b in itertools.product(states, repeat=2):
                 self.aliased(self.aggregate, a, b)
 
@@ -77,7 +77,7 @@ class _Laws:
             grouped = f"({a} + {b}) + {c} gives {left} but {a} + ({b} + {c}) gives {right}"
             self.fail(f"is not associative: {grouped}")
 
-    def aliased(self, aggregate: RowAggregate, a: Any, b: Any) -> None:
+    def aliased(self, aggregate: Any, a: Any, b: Any) -> None:
         """Try combining into the row of either argument."""
         for into, row in (("a", a.copy()), ("b", b.copy())):
             aggregate.combine_into(row, row if into == "a" else a, row if into == "b" else b)

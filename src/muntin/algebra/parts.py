@@ -29,6 +29,11 @@ class Part:
     error_limit: Function | None = None
     read: Function | None = None  # from a component's scalars to its value
     read_float: Function | None = None  # the same where a float is wanted, and no 64-bit limit applies
+    commutative: bool = True  # whether states may be combined in any order
+    as_object: Function | None = None  # from its scalars to a state over any Python values, if not the same
+    required: int = 1  # of how many columns, from the first, a null makes a record count for nothing
+    refuses: Function | None = None  # from columns to which records are an error
+    refusal: str = ""  # what is wrong with them
 
     def spans(self) -> list[tuple[int, int]]:
         """Return where each component's scalars begin and end within the part."""

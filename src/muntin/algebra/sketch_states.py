@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
+import struct
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -23,6 +25,9 @@ LG_REGISTERS = 12  # of HLL: 2^12 registers
 RETAINED = 200  # k of KLL
 LG_COUNTERS = 10  # of frequent items: at most 2^10 in its map
 ROWS, BUCKETS = 5, 272  # of count-min
+
+OTHER = "these bytes are no sketch that muntin has written."
+_NARROWEST, _MOST_LEVELS = 8, 61  # of KLL: values of the smallest level, and levels
 
 _ROUNDING = 1e-9  # of a share times a number of values
 
@@ -77,6 +82,11 @@ class SketchState(ABC):
     def _of_bytes(cls, content: bytes) -> Self:
         return cls(type(cls._new().sketch).deserialize(content))
 
+    @classmethod
+    @abstractmethod
+    def _check(cls, content: bytes) -> None:
+        """Refuse bytes of a sketch of another size: the library would make room for what they say."""
+
     # ---- verbs ----
 
     @classmethod
@@ -112,6 +122,7 @@ class SketchState(ABC):
                 f"this sketch has format {blob[:1].hex()}, and this muntin reads format {FORMAT:02x}: read "
                 "it with the version of muntin that wrote it."
             )
+        cls._check(blob[1:])
         return cls._of_bytes(blob[1:])
 
     def __eq__(self, other: object) -> bool:
@@ -166,6 +177,11 @@ class Registers(SketchState):
         content: bytes = self.sketch.serialize_compact()
         return content
 
+    @classmethod
+    def _check(cls, content: bytes) -> None:
+        if content[3:4] != bytes([LG_REGISTERS]):
+            raise ValueError(OTHER)
+
     def distinct(self) -> int:
         """Return the estimate, which depends on the values alone.
 
@@ -213,6 +229,10 @@ class Ranks(SketchState):
         return self.nans.to_bytes(8, "little") + super()._bytes()
 
     @classmethod
+    def _check(cls, content: bytes) -> None:
+        check_ranks(content[8:])
+
+    @classmethod
     def _of_bytes(cls, content: bytes) -> Self:
         sketch = library().kll_doubles_sketch.deserialize(content[8:])
         return cls(sketch, int.from_bytes(content[:8], "little"))
@@ -226,6 +246,33 @@ class Ranks(SketchState):
             self.sketch.get_quantile((rank - 0.5) / count, True) if rank <= count else math.nan
             for rank in ranks
         ]
+
+
+def check_ranks(content: bytes) -> None:
+    """Refuse bytes that are no KLL sketch: the library takes the places of its levels as they are.
+
+    The first eight bytes say of what kind it is. Where there are several values, eight say how many were
+    taken in, four how many levels there are, and four for each level where it begins; then come the least
+    and the largest value. At the end are the values of all levels; one of level h stands for 2^h of those
+    taken in.
+    """
+    if len(content) < 8 or content[4:7] != struct.pack("<HB", RETAINED, _NARROWEST):
+        raise ValueError(OTHER)
+    begin, values = 8, {(2, 1): 0, (2, 4): 1}.get((content[0], content[3] & 5))  # none, or one
+    if values is None:
+        levels = content[18] if len(content) > 18 else 0
+        begin = 20 + 4 * levels
+        if content[0] != 5 or not 1 <= levels <= _MOST_LEVELS or len(content) < begin:
+            raise ValueError(OTHER)
+        room = sum(max(_NARROWEST, (2 * RETAINED << h) // 3**h + 1 >> 1) for h in range(levels))
+        edges = [*struct.unpack_from(f"<{levels}I", content, 20), room]
+        sizes = [after - before for before, after in itertools.pairwise(edges)]
+        (count,) = struct.unpack_from("<Q", content, 8)
+        if min(sizes) < 0 or sum(size << h for h, size in enumerate(sizes)) != count:
+            raise ValueError(OTHER)
+        values = 2 + sum(sizes)
+    if len(content) != begin + 8 * values or np.isnan(np.frombuffer(content, "<f8", offset=begin)).any():
+        raise ValueError(OTHER)
 
 
 class Counters(SketchState):
@@ -249,6 +296,11 @@ class Counters(SketchState):
             distinct, times = np.unique(values, return_counts=True)
             counts = dict(zip(distinct.tolist(), times.tolist(), strict=True))
         _each(self.sketch.update, map(text_of, counts), counts.values())
+
+    @classmethod
+    def _check(cls, content: bytes) -> None:
+        if len(content) < 8 or content[3] != LG_COUNTERS or content[4] > LG_COUNTERS:
+            raise ValueError(OTHER)
 
     def most_frequent(self, count: int) -> list[tuple[Any, int]]:
         """Return values with their counts, the most frequent first, of equal counts the smallest value."""
@@ -311,6 +363,11 @@ class Buckets(SketchState):
     def _update(self, values: NDArray[Any]) -> None:
         distinct, times = np.unique(values, return_counts=True)
         _each(self.sketch.update, distinct.tolist(), times.astype(float).tolist())
+
+    @classmethod
+    def _check(cls, content: bytes) -> None:
+        if struct.unpack_from("<IB", content.ljust(13), 8) != (BUCKETS, ROWS):
+            raise ValueError(OTHER)
 
     def blob(self) -> bytes:
         """Return the sketch as the library writes it."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, Function
-from muntin.algebra.builtin import _public_name, columns_of
+from muntin.algebra.builtin import columns_of, public_name
 from muntin.algebra.hashing import key_of
 from muntin.algebra.sketch_states import Buckets, Counters, Ranks, Registers, SketchState, library
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MOST = 500  # values that approx_top_k may be asked for: its sketch holds some more
 
@@ -24,7 +27,7 @@ class Sketch(Aggregate):
     No verb changes its inputs.
     """
 
-    commutative = True
+    commutative = reads_columns = True
 
     @abstractmethod
     def prepared(self, column: NDArray[Any]) -> NDArray[Any]:
@@ -54,16 +57,30 @@ class Sketch(Aggregate):
         """Return what it was made with beside its column, by name."""
         return {}
 
+    def _check_kinds(self, types: Mapping[str, pa.DataType]) -> None:
+        """Refuse values that have no key."""
+        from muntin.algebra import column_types
+
+        column_types.check_hashed(self, types)
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of blobs."""
+        import pyarrow as pa
+
+        del types
+        return pa.binary()
+
     @property
     def arity(self) -> int:
         """How many values a record has."""
         return 1
 
-    def _parameters(self) -> tuple[Any, ...]:
+    def identity_values(self) -> tuple[Any, ...]:
+        """Return what it was made with beside its columns."""
         return tuple(self.parameters().values())
 
     def __repr__(self) -> str:
-        return super().__repr__().replace(type(self).__name__, _public_name(type(self)), 1)
+        return super().__repr__().replace(type(self).__name__, public_name(type(self)), 1)
 
 
 def alone(value: Any) -> NDArray[Any]:
@@ -131,6 +148,13 @@ class ApproxCountDistinct(_LibrarySketch):
     states = Registers
     empty = 0
 
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of counts."""
+        from muntin.algebra import column_types
+
+        del types
+        return column_types.number_type("i8")
+
     def _answer(self, state: Registers) -> int:
         return state.distinct()
 
@@ -167,6 +191,13 @@ class ApproxQuantile(_LibrarySketch):
     def parameters(self) -> dict[str, Any]:
         """Return q."""
         return {"q": self.q}
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of numbers, or of lists of them."""
+        from muntin.algebra import column_types
+
+        del types
+        return column_types.share_type(self.gives_many)
 
     def _answer(self, state: Ranks) -> float | list[float]:
         if isinstance(self.q, tuple):
@@ -211,6 +242,17 @@ class ApproxTopK(_LibrarySketch):
     def parameters(self) -> dict[str, Any]:
         """Return k."""
         return {"k": self.k}
+
+    @property
+    def value_column(self) -> str:
+        """The column that answers hold values of."""
+        return self.columns[0]
+
+    def answer_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        """Return the type of lists of values with their counts."""
+        from muntin.algebra import column_types
+
+        return column_types.pairs_type(types[self.value_column])
 
     def _answer(self, state: Counters) -> list[dict[str, Any]]:
         return [{"value": value, "count": count} for value, count in state.most_frequent(self.k)]

@@ -1,15 +1,17 @@
-"""Counts, sums, products and means."""
+"""Counts, sums, products and means, weighted ones too."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from muntin.algebra.aggregate import Kinds
+from muntin.algebra.aggregate import Function, Kinds
 from muntin.algebra.builtin import BuiltIn, columns_of, register
 from muntin.algebra.parts import Part
 
+NEGATIVE_WEIGHT = "a weight is negative; weights are numbers from 0."
 TOO_LARGE = "a sum of integers left the 64-bit range; cast the values to float64 for an approximate sum."
 
 # ---- functions on states: plain Python that also compiles ----
@@ -67,6 +69,10 @@ def join_limbs(high: int, low: int) -> int:
 
 def float_of_limbs(high: int, low: int) -> float:
     return float(high + (low >> 32)) * 4294967296.0 + float(low & 4294967295)
+
+
+def object_of_limbs(high: int, low: int) -> tuple[int, int]:
+    return (high << 32) + low, 0  # a compensated sum, which Python's integers need no rest for
 
 
 # Where values are taken out again, a float sum carries the rounding error of its head (Knuth's
@@ -146,6 +152,46 @@ def join_scaled(m: float, e: int) -> float:
     return m * 2.0 ** float(e) if m != 0.0 and m - m == 0.0 else m
 
 
+# A weighted sum and the sum of its weights, both with the rounding errors of their heads.
+
+
+def with_weight(v: Any, w: Any) -> Any:
+    if w < 0:
+        raise ValueError(NEGATIVE_WEIGHT)
+    weight = float(w)
+    x = weight * float(v)
+    return weight, weight - weight, x, x - x
+
+
+def add_weighted(a: Any, b: Any) -> Any:
+    weights = add_compensated((a[0], a[1]), (b[0], b[1]))
+    values = add_compensated((a[2], a[3]), (b[2], b[3]))
+    return weights[0], weights[1], values[0], values[1]
+
+
+def negative_weights(_v: Any, w: Any) -> Any:
+    return w < 0
+
+
+# An exponentially weighted sum: the newest value of a partial weighs 1. What all that is older is multiplied
+# by stays above zero, so that infinity and NaN are never lost, however far back they lie.
+
+
+@lru_cache
+def _newest(decay: float) -> Function:
+    def with_decay(v: Any) -> Any:
+        return 1.0, float(v), decay
+
+    return with_decay
+
+
+def add_decayed(a: Any, b: Any) -> Any:
+    if b[2] == 0.0:
+        return b
+    decay = a[2] * b[2]
+    return a[0] * b[2] + b[0], a[1] * b[2] + b[1], decay if decay > 1e-300 else 1e-300
+
+
 # ---- parts ----
 
 COUNT = Part(("i8",), one_value, add, identity=0, invert=subtract)
@@ -161,6 +207,7 @@ INTEGER_SUM = Part(
     invert=subtract_pairs,
     read=join_limbs,
     read_float=float_of_limbs,
+    as_object=object_of_limbs,
 )
 COMPENSATED_SUM = Part(
     ("f8", "f8"),
@@ -183,6 +230,17 @@ OBJECT_COMPENSATED_SUM = replace(
 LOGS = Part(("f8",), log_or_nan, add, identity=0.0, invert=subtract)
 COMPENSATED_LOGS = replace(COMPENSATED_SUM, lift=log_with_remainder)
 PRODUCT = Part(("f8", "i8"), split_float, multiply_scaled, identity=(1.0, 0))
+WEIGHTED = Part(
+    ("f8",) * 4,
+    with_weight,
+    add_weighted,
+    widths=(2, 2),
+    identity=(0.0,) * 4,
+    read=join_compensated,
+    required=2,
+    refuses=negative_weights,
+    refusal=NEGATIVE_WEIGHT,
+)
 
 
 def _sum_part(kinds: Kinds | None, inverting: bool) -> Part:
@@ -198,6 +256,16 @@ register("n", (("n", 1),), COUNT)
 register("sum", (("sum", 1),), _sum_part)
 register("logs", (("logs", 1),), lambda _kinds, inverting: COMPENSATED_LOGS if inverting else LOGS)
 register("product", (("mantissa", 1), ("exponent", 1)), PRODUCT)
+register("weighted", (("weights", 2), ("weighted", 2)), WEIGHTED)
+
+
+@lru_cache
+def _register_decayed(alpha: float) -> tuple[str, str]:
+    """Make the part of exponential weights known; return the names of weights and weighted sum."""
+    weights, values = f"ewm_weights({alpha!r})", f"ewm_sum({alpha!r})"
+    part = Part(("f8",) * 3, _newest(1.0 - alpha), add_decayed, commutative=False)
+    register(f"ewm({alpha!r})", ((weights, 1), (values, 1), (f"ewm_decay({alpha!r})", 1)), part)
+    return weights, values
 
 
 # ---- aggregates ----
@@ -283,6 +351,54 @@ class Geomean(BuiltIn):
     commutative = numeric = floats = True
 
 
+def over_weights(weights: Any, total: Any) -> Any:
+    return None if weights == 0.0 else total / weights
+
+
+class WeightedMean(BuiltIn):
+    """The mean of one column, weighted by another."""
+
+    needs = ("weights", "weighted")
+    finish = over_weights
+    values = 2
+    commutative = numeric = misses = True
+
+
+def over_decayed(weights: Any, total: Any) -> Any:
+    return total / weights
+
+
+class Ewm(BuiltIn):
+    """The exponentially weighted mean, as of the newest value."""
+
+    finish = over_decayed
+    numeric = True
+
+    def __init__(self, *columns: str, alpha: float | None = None) -> None:
+        if alpha is None:
+            raise ValueError("ewm needs alpha, the weight of a new value, as in ewm('v', alpha=0.1).")
+        if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0.0 < alpha <= 1.0:
+            raise ValueError(f"alpha is a number above 0 and up to 1, not {alpha!r}.")
+        self.alpha = float(alpha)
+        super().__init__(*columns)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The components, which are those of one alpha."""
+        return _register_decayed(self.alpha)
+
+    def identity_values(self) -> tuple[Any, ...]:
+        """Return what it was made with beside its columns."""
+        return (self.alpha,)
+
+    def keywords(self) -> dict[str, Any]:
+        """Return what it was made with."""
+        return {"alpha": self.alpha}
+
+    def __repr__(self) -> str:
+        return f"ewm({', '.join([*map(repr, self.columns), f'alpha={self.alpha}'])})"
+
+
 def count(v: str | None = None) -> BuiltIn:
     """Count records, or the non-null values of a column.
 
@@ -330,3 +446,28 @@ def geomean(v: str | None = None) -> BuiltIn:
     4.0
     """
     return Geomean(*columns_of(v))
+
+
+def weighted_mean(v: str | None = None, w: str | None = None) -> BuiltIn:
+    """Take the mean of column `v`, weighted by column `w`; null where the weights sum to 0.
+
+    A record with a null in either column is skipped; a negative weight is an error that names the record.
+
+    >>> m = weighted_mean("price", "pieces")
+    >>> m.lower(m.combine(m.lift(10.0, 1), m.lift(4.0, 2)))
+    6.0
+    """
+    return WeightedMean(*columns_of(v, w))
+
+
+def ewm(v: str | None = None, alpha: float | None = None) -> BuiltIn:
+    """Take the exponentially weighted mean of a column as of its newest value.
+
+    The i-th value before the newest weighs (1 - alpha)^i; the sum is divided by that of the weights.
+    `alpha` is above 0 and up to 1, where the newest value alone counts.
+
+    >>> e = ewm("v", alpha=0.5)
+    >>> e.lower(e.combine(e.lift(1.0), e.lift(4.0)))
+    3.0
+    """
+    return Ewm(*columns_of(v), alpha=alpha)

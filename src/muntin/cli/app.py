@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from muntin.cli.mistakes import FAILED, INTERRUPTED, MISTAKEN, MistakeError, full_disk
+from muntin.console.mistakes import FAILED, INTERRUPTED, MISTAKEN, MistakeError, full_disk
 
 app = typer.Typer(
     name="muntin",
@@ -72,6 +72,9 @@ def run(
     ],
     engine: Annotated[Engine, typer.Option(help="What computes the windows.")] = Engine.spark,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever was interrupted.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve /metrics and /healthz here.", min=1, max=65535)
+    ] = None,
     as_lines: Json = False,
 ) -> int:
     """Run pipelines: from a source through windows into a sink.
@@ -83,9 +86,9 @@ def run(
     Example:
       muntin run --engine embedded examples/pipelines/possession.toml
     """
-    from muntin.cli.running import run as work
+    from muntin.cli.commands.running import run as work
 
-    return work(pipelines, engine.value, fresh=fresh, as_lines=as_lines)
+    return work(pipelines, engine.value, fresh=fresh, as_lines=as_lines, metrics_port=metrics_port)
 
 
 @app.command()
@@ -101,7 +104,7 @@ def explain(
     Example:
       muntin explain examples/pipelines/possession.toml
     """
-    from muntin.cli.explaining import explain as work
+    from muntin.cli.commands.explaining import explain as work
 
     return work(what, as_lines=as_lines)
 
@@ -133,7 +136,7 @@ def generate(
     Example:
       muntin generate debs13 --out match.parquet --seconds 30 --size 20
     """
-    from muntin.cli.generating import generate as work
+    from muntin.cli.commands.generating import generate as work
 
     return work(recording.value, out, seconds, size, disorder, delay, seed, as_lines=as_lines)
 
@@ -155,6 +158,43 @@ def demo(
 
 
 @app.command()
+def dashboard(
+    pipeline: Annotated[
+        Path | None, typer.Argument(help="A file that describes a pipeline.", metavar="PIPELINE.toml")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Generated football and factory streams.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8765,
+    token: Annotated[str | None, typer.Option(help="What requests must bring.")] = None,
+    allow_queries: Annotated[
+        bool, typer.Option("--allow-queries", help="Let pages add and remove queries.")
+    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+) -> int:
+    """Show windows at work on a page: open, closed, corrected, and what they share.
+
+    Only this machine reaches the page, unless --host says otherwise: each
+    request then needs a token, which is made up if none is given. The sink
+    of a pipeline is left alone.
+
+    \b
+    Example:
+      muntin dashboard --demo
+    """
+    from muntin.cli.commands.serving import dashboard as work
+
+    return work(
+        pipeline,
+        demo=demo,
+        host=host,
+        port=port,
+        token=token,
+        allow_queries=allow_queries,
+        browser=not no_browser,
+    )
+
+
+@app.command()
 def bench(
     figures: Annotated[
         list[str] | None, typer.Argument(help="Which ones; all, if none is named.", metavar="FIGURE")
@@ -167,7 +207,7 @@ def bench(
     Example:
       muntin bench latency windows
     """
-    from muntin.cli.benching import bench as work
+    from muntin.cli.commands.benching import bench as work
 
     return work(figures or [], listed=listed)
 
@@ -183,7 +223,7 @@ def doctor(as_lines: Json = False) -> int:
     Example:
       muntin doctor --json
     """
-    from muntin.cli.doctoring import doctor as work
+    from muntin.cli.commands.doctoring import doctor as work
 
     return work(as_lines=as_lines)
 

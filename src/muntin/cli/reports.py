@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from muntin.cli.sinks import as_json
+from muntin.cli.pipeline.sinks import as_json
 
 _SHOWN = 40  # rows on a terminal
 

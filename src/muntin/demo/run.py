@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.live import Live
 
-from muntin.cli.mistakes import FAILED, INTERRUPTED, MISTAKEN, SPARK, MistakeError, need
-from muntin.cli.terminal import errors_into, interruption
+from muntin.console.mistakes import FAILED, INTERRUPTED, MISTAKEN, SPARK, MistakeError, need
+from muntin.console.terminal import errors_into, interruption
 from muntin.demo.page import write_first_picture, write_page
 from muntin.demo.streams import STREAMS, Stream
 from muntin.demo.tables import progress_table, show_results

@@ -1,8 +1,9 @@
 """The generator: a template and an aggregate's functions become one compiled kernel.
 
 The text of a kernel is the aggregate's functions, glue that fits them to the template's names, and the
-template. It becomes a module file named after its content, so that Numba keeps the machine code across
-processes. A function without source goes in as an object instead, and compiles anew in each process.
+template, with the functions that it takes from other templates. It becomes a module file named after its
+content, so that Numba keeps the machine code across processes. A function without source goes in as an object
+instead, and compiles anew in each process.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ njit = partial(inner, error_model="numpy", forceinline=True)
 _IMPORTED = frozenset(["numba", "partial", "checked_add", "checked_mul", "checked_sub", "unwrap"])
 _DEFINED = re.compile(r"^(?:def )?(\w+)(?:\(| = )", re.MULTILINE)
 _ENTRIES = re.compile(r"^ENTRIES = (.*)$", re.MULTILINE)
+_SHARED = re.compile(r"^from muntin\.kernels\.templates\.(\w+) import (.*)$", re.MULTILINE)
 _SLOTS = re.compile(r"^from muntin\.kernels\.slots import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
@@ -156,16 +158,27 @@ def _instantiate_rows(template: str, aggregate: type[RowAggregate], kinds: Kinds
 
 def _template(name: str) -> tuple[str, frozenset[str]]:
     """Return a template's text, ready to be filled in, and the slots that it uses."""
-    text = resources.files("muntin.kernels").joinpath("templates", f"{name}.py").read_text()
+    text = _text(name)
     slots = _SLOTS.search(text)
     if slots is None:
         raise ValueError(f"template {name} does not say which slots it uses.")
-    body = _SLOTS.sub("", text[slots.start() :])
+    body = _SHARED.sub(lambda named: _shared(*named.groups()), _SLOTS.sub("", text[slots.start() :]))
     named = _ENTRIES.search(body)
     entries = "|".join(re.findall(r"\w+", named.group(1))) if named else "slide"
     body = re.sub(rf"^(def (?!(?:{entries})\())", r"@njit\n\1", body, flags=re.MULTILINE)
     body = re.sub(rf"^(def (?:{entries})\()", r"@entry\n\1", body, flags=re.MULTILINE)
     return body, frozenset(re.findall(r"\w+", slots.group(1)))
+
+
+def _text(template: str) -> str:
+    return resources.files("muntin.kernels").joinpath("templates", f"{template}.py").read_text()
+
+
+def _shared(template: str, names: str) -> str:
+    """Return the text of functions that a template takes from another one."""
+    written = re.findall(r"^(def (\w+)\(.*?)(?=^\S|\Z)", _text(template), re.DOTALL | re.MULTILINE)
+    functions = {name: text for text, name in written}
+    return "\n".join(functions[name] for name in names.split(", "))
 
 
 def _fill(functions: dict[str, Function], rest: str, *, checked: bool) -> tuple[str, dict[str, Any]]:
@@ -219,6 +232,7 @@ class _Glue:
         """Return the definitions of lift, combine, lower and the rest."""
         return [
             self.lift(),
+            "value = lift",
             self.pairwise("combine", "combine_states"),
             self.pairwise("invert_oldest", "invert_states"),
             self.lower(empty),

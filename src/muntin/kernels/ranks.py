@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from muntin.kernels.compiled import Compiled
 
 _BLOCK = 1 << 14  # entries
+_MANY = 1 << 13  # keys: fewer are sorted faster by comparing
 _SINGLES = 1 << 16  # entries of one record each, which take a bit
 _INFINITY, _NAN = 0x7FF0000000000000, 0x7FF8000000000000  # as bits
 _SIGN = 2**63 - 1
@@ -42,6 +43,42 @@ def sort_keys(values: Any, low: int, shift: int, bits: int, keys: Any) -> None:
     """Write the leading bits of values above the least one, with their places in the low bits."""
     for i in range(len(values)):
         keys[i] = (np.uint64(values[i] - low) >> np.uint64(shift)) << np.uint64(bits) | np.uint64(i)
+
+
+def radix_sort(keys: Any, spare: Any, low: int, counts: Any) -> bool:
+    """Sort keys by their bits from `low` on, a digit of 12 bits for each row of counts, which are zero.
+
+    Keys that are equal there stay as they are. The order is in `spare` if this returns True, else in `keys`.
+    """
+    n = len(keys)
+    digits = len(counts)
+    for i in range(n):
+        key = keys[i] >> low
+        for d in range(digits):
+            counts[d, key & 4095] += 1
+            key >>= 12
+    swapped = False
+    for d in range(digits):
+        shift = low + 12 * d
+        total = 0
+        for k in range(4096):
+            count = counts[d, k]
+            counts[d, k] = total
+            total += count
+        if swapped:
+            for i in range(n):
+                key = spare[i]
+                k = key >> shift & 4095
+                keys[counts[d, k]] = key
+                counts[d, k] += 1
+        else:
+            for i in range(n):
+                key = keys[i]
+                k = key >> shift & 4095
+                spare[counts[d, k]] = key
+                counts[d, k] += 1
+        swapped = not swapped
+    return swapped
 
 
 def number(sorted_keys: Any, mask: int, values: Any, codes: Any, distinct: Any) -> int:
@@ -139,7 +176,7 @@ def slide_quantiles(
         out[w] = value
 
 
-run = Compiled("ranks", order_bits, restore_bits, longest, sort_keys, number, slide_quantiles)
+run = Compiled("ranks", order_bits, restore_bits, longest, sort_keys, radix_sort, number, slide_quantiles)
 
 
 def as_keys(floats: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -187,14 +224,18 @@ def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
 def _sorted_keys(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return the leading bits of values in order, each above its place; and how many bits that has.
 
-    For this NumPy has vector code, unlike for argsort.
+    Many are sorted digit by digit: of 75,000 floats, 8 ns a key where NumPy's vector code took 36.
     """
     low, bits = int(values.min()), len(values).bit_length()
-    shift = max(0, (int(values.max()) - low).bit_length() + bits - 63)
+    wide = (int(values.max()) - low).bit_length()
+    shift = max(0, wide + bits - 63)
     keys = np.empty(len(values), np.int64)
     run("sort_keys", values, low, shift, bits, keys)
-    keys.sort()
-    return keys, bits
+    if len(keys) < _MANY:
+        keys.sort()
+        return keys, bits
+    spare, counts = np.empty_like(keys), np.zeros((-(-(wide - shift) // 12), 4096), np.int64)
+    return spare if run("radix_sort", keys, spare, bits, counts) else keys, bits
 
 
 def _ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -11,6 +11,9 @@ from typing import Any
 lift: Callable[..., Any]
 """lift(columns, valid, i): the state of record i."""
 
+value: Callable[..., Any]
+"""value(columns, valid, i): what is folded; the state of record i, unless the template defines another."""
+
 present: Callable[..., bool]
 """present(valid, i): whether record i has a value at all."""
 

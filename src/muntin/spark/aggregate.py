@@ -1,9 +1,9 @@
-"""window_aggregate: from a DataFrame of records to one of windows."""
+"""window_aggregate: from a DataFrame of records to one of windows; features: what is known at each record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from muntin import feature_rows
+from muntin.engine.plan import merges_ahead
+from muntin.feature_rows import Closed
 from muntin.settings import time_and_key
-from muntin.slicing.workload import merges_ahead
 from muntin.spark.columns import Columns, quoted
 from muntin.spark.combining import Combine, Unpack
 from muntin.spark.identity import identities_of, note
@@ -122,9 +124,9 @@ def _default_buckets(df: DataFrame) -> int:
 
 
 def _batch(df: DataFrame, job: Job) -> DataFrame:
-    packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=False)), PACKED_DDL)
-    combine = _plain(Combine(job, job.output_schema()))
-    return packed.groupBy("bucket").applyInArrow(combine, _spark_schema(df, job))
+    packed = _selected(df, job).mapInArrow(as_function(Pack(job, ticks=False)), PACKED_DDL)
+    combine = as_function(Combine(job, job.output_schema()))
+    return packed.groupBy("bucket").applyInArrow(combine, rows_schema(df, job))
 
 
 def _stream(df: DataFrame, job: Job, watermark: Any, metrics: str) -> DataFrame:
@@ -132,12 +134,12 @@ def _stream(df: DataFrame, job: Job, watermark: Any, metrics: str) -> DataFrame:
     job, schema = replace(job, delay=delay), job.output_schema()
     if job.whole:
         schema = schema.append(late_field(job.whole))
-    packed = _selected(df, job).mapInArrow(_plain(Pack(job, ticks=True)), PACKED_DDL)
+    packed = _selected(df, job).mapInArrow(as_function(Pack(job, ticks=True)), PACKED_DDL)
     steps = packed.groupBy("bucket").transformWithStateInPandas(
         WindowProcessor(job, schema), STEP_DDL, outputMode="append", timeMode="eventTime"
     )
     counted = steps.observe(metrics, *(sf.sum(name).alias(name) for name in COUNTERS))
-    return counted.select("rows").mapInArrow(_plain(Unpack(schema)), _spark_schema(df, job))
+    return counted.select("rows").mapInArrow(as_function(Unpack(schema)), rows_schema(df, job))
 
 
 def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame, int]:
@@ -164,7 +166,7 @@ def _with_watermark(df: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame,
     return df.withWatermark(quoted(field.name), f"{delay // job.clock_ticks} milliseconds"), delay
 
 
-def _plain(work: Callable[[Any], Any]) -> Any:
+def as_function(work: Callable[[Any], Any]) -> Any:
     """Return a plain function: Spark looks at the signature of what it is given."""
 
     def run(given: Any) -> Any:
@@ -186,7 +188,7 @@ def _selected(df: DataFrame, job: Job) -> DataFrame:
     return df.select(*columns, bucket.alias("bucket"))
 
 
-def _spark_schema(df: DataFrame, job: Job) -> StructType:
+def rows_schema(df: DataFrame, job: Job) -> StructType:
     """Return the output columns: those that come from the DataFrame in its own types."""
     there = Columns(df)
     own = {name: there.field(name).dataType for name in job.keys}
@@ -199,3 +201,64 @@ def _spark_schema(df: DataFrame, job: Job) -> StructType:
         StructField(f.name, own.get(f.name, f.dataType), metadata=notes.get(f.name, {})) for f in fields
     ]
     return StructType([*columns, *late])
+
+
+def features(
+    df: DataFrame,
+    features: Mapping[str, Query],
+    *,
+    time: str,
+    key: str | Sequence[str] | None = None,
+    closed: Closed = "right",
+    tie: str | None = None,
+) -> DataFrame:
+    """Return a batch DataFrame with a further column for each feature, as `mt.features` does with tables.
+
+    Rows come in any order, and so do those of a key with equal times, unless `tie` names a column that
+    settles it. The records of several keys are handled together, those of one never apart. The features of a
+    stream are rows of `window_aggregate(df, mt.features.queries(...))`.
+
+    >>> import muntin as mt
+    >>> calls = [(1, "a", 3.0), (4, "a", 8.0), (2, "b", 5.0)]
+    >>> told = spark.createDataFrame(calls, "ts long, who string, v double")
+    >>> wanted = {"total": mt.rolling(10).agg(mt.sum("v"))}
+    >>> sorted((row.ts, row.total) for row in features(told, wanted, time="ts", key="who").collect())
+    [(1, 3.0), (2, 5.0), (4, 11.0)]
+    """
+    if df.isStreaming:
+        raise ValueError(
+            "features() takes a batch DataFrame: for a stream, give mt.features.queries(...) to "
+            "window_aggregate."
+        )
+    columns = Columns(df)
+    keys = [columns.field(name).name for name in ([key] if isinstance(key, str) else key or ())]
+    compute = FeatureRows(
+        dict(features),
+        columns.field(time).name,
+        tuple(keys),
+        closed,
+        None if tie is None else columns.field(tie).name,
+    )
+    empty = pa.schema(list(columns.types().items())).empty_table()
+    made = from_arrow_schema(compute(empty).schema)
+    schema = StructType([*df.schema.fields, *made.fields[len(df.schema.fields) :]])
+    buckets = sf.lit(_BUCKETS_EACH * df.sparkSession.sparkContext.defaultParallelism if keys else 1)
+    bucket = sf.pmod(sf.hash(*(sf.col(quoted(name)) for name in keys)), buckets) if keys else sf.lit(0)
+    return df.groupBy(bucket.alias("bucket")).applyInArrow(as_function(compute), schema)
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """Computes the features of the records of some keys, in a worker."""
+
+    features: Mapping[str, Query]
+    time: str
+    key: tuple[str, ...]
+    closed: Closed
+    tie: str | None
+
+    def __call__(self, records: pa.Table) -> pa.Table:
+        """Return the records with their features."""
+        given: dict[str, Any] = {"time": self.time, "key": self.key, "closed": self.closed, "tie": self.tie}
+        rows: pa.Table = feature_rows.features(records, self.features, **given)
+        return rows

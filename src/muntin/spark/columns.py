@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField
 
 from muntin.expressions import Expression
-from muntin.slicing.output import FIXED, MEASURES
+from muntin.settings import FINAL, FIXED, MEASURES
 from muntin.spark.job import Job
 from muntin.windows.base import Query
 
@@ -55,7 +55,8 @@ class Columns:
         """Refuse columns of the output that Spark would not tell apart."""
         answers = [column for query in job.queries.values() for column in query.aggregates]
         alike: dict[str, str] = {}
-        for name in (*job.keys, *FIXED, *MEASURES, *answers):
+        final = [FINAL] if any(query.early is not None for query in job.queries.values()) else []
+        for name in (*job.keys, *FIXED, *MEASURES, *final, *answers):
             other = alike.setdefault(self.folded(name), name)
             if other != name:
                 raise ValueError(

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from muntin.slicing import intake
-from muntin.slicing.edges import NEVER
-from muntin.slicing.keys import KeyTable
-from muntin.slicing.micro_batch import MicroBatchEngine
-from muntin.slicing.panes import cut, dump_panes, load_panes
-from muntin.slicing.rows import FOREVER
+from muntin.engine import FOREVER, NEVER, Engine
+from muntin.engine.ingest import KeyTable, read_batch, read_times
+from muntin.engine.state import cut, dump_panes, load_panes
+from muntin.lanes import with_final
+from muntin.settings import FINAL
 from muntin.spark.job import Job
 from muntin.spark.packing import columns_of, from_blob, has_panes
 
@@ -33,7 +32,7 @@ class Bucket:
     """The engine for the keys of one bucket."""
 
     job: Job
-    engine: MicroBatchEngine
+    engine: Engine
     keys: KeyTable
 
     @classmethod
@@ -53,14 +52,10 @@ class Bucket:
     def _process_records(self, table: pa.Table, watermark: int) -> Outcome:
         engine, job = self.engine, self.job
         columns = columns_of(table, job)
-        times = intake.read_times(columns[job.time], job.time)
-        survey = engine.survey(times)
-        intake.check_range(survey.low, survey.high, job.time)
-        engine.check_span(survey.low, survey.high)
-        values = engine.read_values(columns, times)
-        tie = intake.tie_values(columns[job.tie], job.tie) if job.tie else None
-        codes = self.keys.encode([columns[name] for name in job.keys])
-        rows, dropped = engine.process_at(watermark, times, codes, self.keys, values, tie, survey)
+        times = read_times(columns[job.time], job.time)
+        batch = read_batch(engine, self.keys, columns, times, job.time, job.tie)
+        rows, late_at = engine.ingest_at(watermark, batch, self.keys)
+        dropped = np.empty(0, np.int64) if late_at is None else late_at
         late = table.select(list(job.whole)).take(pa.array(dropped)) if job.whole and len(dropped) else None
         return Outcome(rows, len(times), len(dropped), late)
 
@@ -71,10 +66,10 @@ class Bucket:
         cut_up = [t if has_panes(t) else self._cut(fresh, t) for t in tables]
         panes = load_panes(self.engine, self.keys, cut_up, numbers)
         count = int(panes.rows.sum())
-        rows, dropped = self.engine.process_panes_at(watermark, panes, self.keys)
+        rows, dropped = self.engine.ingest_panes(watermark, panes, self.keys)
         return Outcome(rows, count, dropped, None)
 
-    def _cut(self, fresh: MicroBatchEngine, table: pa.Table) -> pa.Table:
+    def _cut(self, fresh: Engine, table: pa.Table) -> pa.Table:
         keys = self.job.key_table()
         columns = columns_of(table, self.job)
         return dump_panes(fresh, keys, cut(fresh, keys, columns, self.job.time))
@@ -117,8 +112,10 @@ def in_ticks(milliseconds: int, job: Job) -> int:
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns of the output: null where only other queries have them.
 
-    Columns of queries that joined later may lie elsewhere.
+    Columns of queries that joined later may lie elsewhere. Where only other queries have early results, all
+    rows are final.
     """
+    rows = with_final(rows) if FINAL in schema.names else rows
     for column in schema:
         if column.name not in rows.column_names:
             rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from muntin.slicing.parts import HEAD, Head, load_parts
-from muntin.slicing.rows import FOREVER
-from muntin.spark.aggregate import _plain, _spark_schema, job_over
+from muntin.engine import FOREVER
+from muntin.engine.state import HEAD, Head, load_parts
+from muntin.spark.aggregate import as_function, job_over, rows_schema
 from muntin.spark.combining import Bucket, fitted
 from muntin.spark.job import Job
 from muntin.windows.base import Query
@@ -40,7 +40,7 @@ def open_windows(
     reader = df.sparkSession.read.format("statestore").option("stateVarName", "parts")
     state = reader.load(os.fspath(checkpoint))
     parts = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.part")
-    return parts.groupBy("bucket").applyInArrow(_plain(Finish(job, schema)), _spark_schema(df, job))
+    return parts.groupBy("bucket").applyInArrow(as_function(Finish(job, schema)), rows_schema(df, job))
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Finish:
         parts = dict(zip(state["name"].to_pylist(), state["part"].to_pylist(), strict=True))
         job = self.job.lanes[state["bucket"][0].as_py() // self.job.buckets]
         bucket = Bucket(job, job.engine(empty=True), job.key_table())
-        load_parts(Head(parts[HEAD]), parts.get, bucket.engine, bucket.keys, job.queries)
+        tie = job.types[job.tie] if job.tie else None
+        load_parts(Head(parts[HEAD]), parts.get, bucket.engine, bucket.keys, job.queries, tie)
         bucket.engine.types |= job.types
         return fitted(bucket.engine.advance(FOREVER, bucket.keys), self.schema)

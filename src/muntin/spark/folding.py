@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType
 
-from muntin.slicing.output import FIXED
+from muntin.settings import FINAL, FIXED
 from muntin.spark.columns import Columns, quoted
 from muntin.spark.identity import BOUNDS, Identities, identities_of, noted
 from muntin.spark.late import refuse_late
@@ -28,6 +29,10 @@ def fold(
     the windows of a query apart is noted in the schema, also in Parquet files; give the `queries` again where
     that is lost, as in CSV files: without either, windows with a number go by it, others by their bounds.
 
+    Of windows with early results, the last row is kept, early or not; `fold(df.where("final"))` has complete
+    ones only. Early rows of a query that was removed are never taken back: they are dropped if `queries` are
+    given, and it is not among them.
+
     >>> schema = "query string, window_start long, window_end long, window_id long, revision long, "
     >>> schema += "change string, n long"
     >>> told = [("q", 0, 5, None, 0, "insert", 2), ("q", 0, 5, None, 1, "update", 3)]
@@ -47,6 +52,8 @@ def fold(
         raise KeyError(f"fold() takes rows that window_aggregate gave; there is no column {missing[0]!r}.")
     before = [field.name for field in there[: there.index(columns.field("query"))]]
     identities = noted(df.schema) if queries is None else identities_of(dict(_named(queries)))
+    if queries is not None and _tells_early(df, queries):
+        df = df.where(sf.col("query").isin(list(identities)) | sf.col(FINAL))
     bounds = [_told_apart_by(name, identities) for name in BOUNDS if name in known]
     keys = [sf.col(quoted(name)) for name in (before if key is None else named)]
     names = [quoted(field.name) for field in there]
@@ -59,6 +66,12 @@ def fold(
 def _named(queries: Query | Sequence[Query]) -> list[tuple[str, Query]]:
     listed = [queries] if isinstance(queries, Query) else list(queries)
     return [(query.name or f"q{place}", query) for place, query in enumerate(listed)]
+
+
+def _tells_early(df: DataFrame, queries: Query | Sequence[Query]) -> bool:
+    """Tell whether rows say which of them are final; an aggregate may have that name where none is early."""
+    own = any(FINAL in query.aggregates for _, query in _named(queries))
+    return not own and FINAL in df.columns and isinstance(df.schema[FINAL].dataType, BooleanType)
 
 
 def _told_apart_by(name: str, identities: Identities) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,16 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from muntin.algebra.builtin import BuiltIn
-from muntin.algebra.sketches import Sketch
+from muntin.aggregation import aggregate
+from muntin.engine import Engine
+from muntin.engine.ingest import KeyTable, clock_of, read_times
+from muntin.engine.output import check_truth
 from muntin.expressions import Expression, marked, sources
-from muntin.operator import WindowOperator, aggregate
-from muntin.slicing import intake
-from muntin.slicing.fields import ObjectField
-from muntin.slicing.having import check_truth
-from muntin.slicing.keys import KeyTable
-from muntin.slicing.micro_batch import MicroBatchEngine
-from muntin.slicing.sketch_fields import SketchField
+from muntin.settings import Settings, as_queries
 from muntin.windows import count_tumbling
 from muntin.windows.base import Query
 from muntin.windows.durations import Clock, Duration
@@ -86,7 +82,7 @@ class Job:
     @property
     def clock(self) -> Clock:
         """What one tick of the time column is."""
-        return intake.clock_of(self.types[self.time])
+        return clock_of(self.types[self.time])
 
     @property
     def clock_ticks(self) -> int:
@@ -94,10 +90,10 @@ class Job:
         nanoseconds = self.clock.nanoseconds
         return 1 if nanoseconds is None else 10**6 // nanoseconds
 
-    def engine(self, *, empty: bool = False) -> MicroBatchEngine:
+    def engine(self, *, empty: bool = False) -> Engine:
         """Return an engine with these queries, or with none yet."""
         time_type = self.types[self.time]
-        engine = MicroBatchEngine(
+        engine = Engine(
             [],
             dict(self.types),
             time_type,
@@ -107,18 +103,16 @@ class Job:
             lateness=self.lateness.ticks(self.clock, "lateness"),
             tied=self.tie is not None,
             store="auto",
+            ahead=self.delay,
         )
         if not empty:
             for name, query in self.queries.items():
-                engine.take(name, query, None)
+                engine.plan_query(name, query, None)
         return engine
 
     def own_objects(self) -> bool:
         """Tell whether a user's aggregate has states of any kind, which only records can stand for."""
-        engine = self.engine()
-        own = {number for number, plan in engine.plan.fields.items() if plan.own is not None}
-        fields = [engine.slices.fields[number] for number in own]
-        return any(isinstance(field, ObjectField) and not isinstance(field, SketchField) for field in fields)
+        return any(field.opaque for field in self.engine().slices.fields.values())
 
     def key_table(self) -> KeyTable:
         """Return an empty table of keys."""
@@ -168,19 +162,25 @@ def make_job(
     buckets: int,
 ) -> Job:
     """Check the arguments as the embedded engine does; return the job."""
-    operator = WindowOperator(queries, time=time, key=key, watermark="manual", lateness=lateness, tie=tie)
-    time, read = str(operator._time), _types(operator, type_of)
-    intake.read_times(pa.array([], read[time]), time)  # refuses what is no time
-    keys = tuple(operator._keys.names)
-    job = Job(dict(operator._queries), time, keys, tie, read, operator._lateness, 0, False, buckets)
+    listed = as_queries(queries)
+    settings = Settings.of(
+        listed, time=time, key=key, watermark="manual", lateness=lateness, tie=tie, store="auto"
+    )
+    named = dict(settings.named(listed))
+    time, read = str(settings.time), _types(settings, named.values(), type_of)
+    read_times(pa.array([], read[time]), time)  # refuses what is no time
+    job = Job(named, time, settings.key, tie, read, settings.lateness, 0, False, buckets)
     job.engine()  # refuses what no engine can compute
     return job
 
 
-def _types(operator: WindowOperator, type_of: Callable[[str], pa.DataType]) -> dict[str, pa.DataType]:
+def _types(
+    settings: Settings, queries: Iterable[Query], type_of: Callable[[str], pa.DataType]
+) -> dict[str, pa.DataType]:
     """Return the types of all columns that are read, and of expressions over them."""
-    names = operator._input_names()
-    wheres = [lane.where for lane in operator._lanes if lane.where is not None]
+    listed = list(queries)
+    names = settings.inputs(name for query in listed for name in query.columns())
+    wheres = dict.fromkeys(query.where for query in listed if isinstance(query.where, Expression))
     types = {source: type_of(source) for name in (*names, *wheres) for source in sources(name)}
 
     def computed(expression: Expression) -> pa.DataType:
@@ -212,8 +212,9 @@ def _answer_type(query: Query, column: str, function: Any, types: Mapping[str, p
 
     A user's aggregate is asked for the answer over one record of made-up values: its type is that of all.
     """
-    if isinstance(function, BuiltIn | Sketch):
-        return intake.answer_type(function, types)
+    known = function.answer_type(types)
+    if known is not None:
+        return known
     sample: dict[str, pa.Array] = {"": pa.array([0])}
     for name in function.columns:
         value = next((v for test, v in _SAMPLES if test(types[name])), None)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin import columnar
+from muntin.engine import Engine
+from muntin.engine.state import cut, dump_panes
 from muntin.expressions import marked
-from muntin.slicing import arrow
-from muntin.slicing.micro_batch import MicroBatchEngine
-from muntin.slicing.panes import cut, dump_panes
 from muntin.spark.job import Job
 
 BUCKET = "muntin bucket"
@@ -72,9 +72,7 @@ def _with_times(table: pa.Table, job: Job) -> pa.Table:
     return table.filter(times.is_valid())
 
 
-def _blobs(
-    job: Job, table: pa.Table, buckets: NDArray[np.int32], engine: MicroBatchEngine | None
-) -> dict[int, bytes]:
+def _blobs(job: Job, table: pa.Table, buckets: NDArray[np.int32], engine: Engine | None) -> dict[int, bytes]:
     if engine is not None:
         keys = job.key_table()
         columns = columns_of(table, job)
@@ -91,7 +89,7 @@ def _blobs(
 
 def columns_of(table: pa.Table, job: Job) -> dict[str, pa.Array]:
     """Return what the engines of a job read, of a table that it has taken."""
-    return {name: arrow.named(table, marked(name)) for name in job.reads}
+    return {name: columnar.named(table, marked(name)) for name in job.reads}
 
 
 def as_typed(table: pa.Table, job: Job) -> pa.Table:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from muntin.expressions import unmarked
-from muntin.slicing.edges import NEVER
-from muntin.slicing.envelope import SnapshotError
-from muntin.slicing.parts import HEAD, Head, dump_parts, load_parts
+from muntin.engine import NEVER
+from muntin.engine.state import HEAD, Head, SnapshotError, dump_parts, load_parts
 from muntin.spark.combining import Bucket, Outcome, in_ticks, row_blobs
 from muntin.spark.job import Job
 from muntin.spark.late import among_windows
@@ -83,11 +81,13 @@ class WindowProcessor(StatefulProcessor):
     def _set_timer(self, bucket: Bucket, milliseconds: int) -> None:
         """Ask to be called when the watermark moves, as long as there is something that may come of it.
 
-        While records come, each bucket is called anyway. When they stop, the watermark moves once more.
+        While records come, each bucket is called anyway. When they stop, the watermark moves once more. For
+        early results, a bucket must see each step of the watermark, or it would take a later one for it.
         """
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
-        if bucket.engine.slice_count() or bucket.engine.records_kept():
+        engine = bucket.engine
+        if engine.slice_count() or engine.records_kept() or engine.early is not None:
             self._handle.registerTimer(max(milliseconds, 0) + 1)
 
     # ---- state ----
@@ -106,9 +106,10 @@ class WindowProcessor(StatefulProcessor):
     def _restore(self, job: Job, number: int, head: Head, watermark: int) -> Bucket:
         _check_setting(head.setting, job)
         bucket = Bucket(job, job.engine(empty=True), job.key_table())
-        _check_types(head.tables["types"].schema, job)
+        _check_types(head.types, job)
         try:
-            load_parts(head, self._read, bucket.engine, bucket.keys, job.queries)
+            tie = job.types[job.tie] if job.tie else None
+            load_parts(head, self._read, bucket.engine, bucket.keys, job.queries, tie)
         except SnapshotError as error:
             raise SnapshotError(_UNREADABLE.format(number, error)) from error
         bucket.engine.types |= job.types
@@ -118,7 +119,7 @@ class WindowProcessor(StatefulProcessor):
         origin = max(seen, bucket.engine.largest)
         for name, query in job.queries.items():
             if name not in there:
-                bucket.engine.take(name, query, None if origin == NEVER else origin)
+                bucket.engine.plan_query(name, query, None if origin == NEVER else origin)
         return bucket
 
     def _save(self, bucket: Bucket, digests: Mapping[str, str]) -> None:
@@ -148,13 +149,12 @@ def _check_setting(there: dict[str, Any], job: Job) -> None:
             )
 
 
-def _check_types(there: pa.Schema, job: Job) -> None:
-    for field in there:
-        name = unmarked(field.name)
+def _check_types(there: Mapping[str, pa.DataType], job: Job) -> None:
+    for name, kind in there.items():
         now = job.types.get(name)
-        if now is not None and now != field.type:
+        if now is not None and now != kind:
             raise TypeError(
-                f"column {name!r} was {field.type} when the checkpoint was written, and is {now} now: "
+                f"column {name!r} was {kind} when the checkpoint was written, and is {now} now: "
                 "cast it, or begin with a new checkpoint."
             )
 

@@ -98,6 +98,15 @@ def _one(maker: Callable[..., Aggregate], **options: Any) -> Callable[[str], For
     return lambda name: Form(f"{name}(v)", 1, 1, lambda call: call.make(maker, call.value()), **options)
 
 
+def _two(maker: Callable[..., Aggregate], first: str, second: str, **options: Any) -> Callable[[str], Form]:
+    """Return the form of an aggregate over two columns."""
+
+    def build(call: Called) -> Aggregate:
+        return call.make(maker, call.value(0), call.value(1, counted=False), **options)
+
+    return lambda name: Form(f"{name}({first}, {second})", 2, 2, build)
+
+
 # ---- those that are more than a function of one column ----
 
 
@@ -176,6 +185,10 @@ def _top(call: Called) -> Aggregate:
     return call.make(algebra.approx_top_k, call.value(), *([call.number(1)] if call.arguments[1:] else []))
 
 
+def _decayed(call: Called) -> Aggregate:
+    return call.make(algebra.ewm, call.value(), alpha=call.number(1))
+
+
 def _joined(call: Called) -> Aggregate:
     call.in_time()
     if len(call.arguments) == 1:
@@ -231,6 +244,15 @@ _NAMES: dict[str, Callable[[str], Form]] = {
     "STDDEV_SAMP": _of_population(algebra.stddev, 1),
     "STDDEV_POP": _of_population(algebra.stddev, 0),
     "RELATIVE_VARIATION": _one(algebra.relative_variation),
+    "COVARIANCE COVAR_SAMP": _two(algebra.covariance, "x", "y"),
+    "CORRELATION CORR": _two(algebra.correlation, "x", "y"),
+    "REGRESSION": _two(algebra.regression, "y", "x"),
+    "REGR_SLOPE": _two(algebra.regression, "y", "x", only="slope"),
+    "REGR_INTERCEPT": _two(algebra.regression, "y", "x", only="intercept"),
+    "REGR_R2": _two(algebra.regression, "y", "x", only="r2"),
+    "WEIGHTED_MEAN WEIGHTED_AVG": _two(algebra.weighted_mean, "v", "w"),
+    "EWM": lambda name: Form(f"{name}(v, alpha)", 2, 2, _decayed),
+    "RATE": _one(algebra.rate),
     "ARGMAX ARG_MAX MAX_BY": _argument_of(algebra.argmax),
     "ARGMIN ARG_MIN MIN_BY": _argument_of(algebra.argmin),
     "FIRST FIRST_VALUE ANY_VALUE": _at_end(algebra.first),
@@ -260,6 +282,7 @@ _HINTS = {
     "RANK": "the nearest is APPROX_TOP_K(v, k)",
     "HLL": "the nearest is APPROX_COUNT_DISTINCT",
     "NTH_VALUE": "the nearest is FIRST_VALUE or LAST_VALUE",
+    "COVAR_POP": "the nearest is COVAR_SAMP",
     "BOOL_OR": "the nearest is MAX",
     "BOOL_AND": "the nearest is MIN",
 }

@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parser import SENTINEL_NONE
 from sqlglot.tokenizer_core import Token, TokenType
 
-from muntin import sql_grammar
+from muntin.expressions import grammar
 from muntin.streamsql.errors import SqlError, nearest
 
 T = TypeVar("T")
@@ -84,6 +84,7 @@ class Clauses:
     group: list[Part] | None = None
     having: Part | None = None
     emit: dict[str, int] = field(default_factory=dict)  # what is asked for, and where
+    early: Part | None = None  # how often windows are shown before they are complete
 
 
 class Unread(ParseError):
@@ -146,17 +147,17 @@ class StreamSql(Dialect):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(sql_grammar.Parser):
+    class Parser(grammar.Parser):
         """Statements as we have them, of expressions as all SQL here has them."""
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {"CAST": lambda self: self._cast()}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            "CASE": sql_grammar.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+            "CASE": grammar.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
         FUNC_TOKENS: ClassVar[set[TokenType]] = {
-            *sql_grammar.Parser.FUNC_TOKENS,
+            *grammar.Parser.FUNC_TOKENS,
             TokenType.KEEP,
             TokenType.SESSION,
             TokenType.WHEN,
@@ -279,7 +280,7 @@ class StreamSql(Dialect):
                 self._fail(f"{what} is missing{self._instead()}.", at)
             if node.find(exp.Select):
                 self._fail(f"subqueries are not supported: {_AFTER_FROM}.", at)
-            if (misfit := sql_grammar.refused(node)) is not None:
+            if (misfit := grammar.refused(node)) is not None:
                 self._fail(f"{misfit[1]}.", at)
             return Part(node, at)
 
@@ -340,7 +341,10 @@ class StreamSql(Dialect):
                 if self._take(*words.split()):
                     clauses.emit[flag] = at
                     return
-            self._fail(f"EMIT takes EMPTY, PARTIAL or ON CHANGE, not {self._shown()}.")
+            if not self._take("EARLY"):
+                self._fail(f"EMIT takes EMPTY, PARTIAL, ON CHANGE or EARLY EVERY, not {self._shown()}.")
+            self._need("EVERY", "after EARLY")
+            clauses.early = self._expression("the duration after EARLY EVERY")
 
         def _refuse_rest(self) -> NoReturn:
             word = self._word().split(" ")[0]
@@ -471,17 +475,17 @@ def parse(text: str) -> list[Clauses]:
     dialect = StreamSql()
     try:
         parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE)
-        parsed = parser.parse(sql_grammar.tokenize(text, dialect), text)
-    except sql_grammar.TooLargeError as error:
+        parsed = parser.parse(grammar.tokenize(text, dialect), text)
+    except grammar.TooLargeError as error:
         raise SqlError(text, error.at, f"the text is too large: {error}.") from error
     except TokenError as error:
-        raise SqlError(text, sql_grammar.left_open(text), "what begins here is never closed.") from error
+        raise SqlError(text, grammar.left_open(text), "what begins here is never closed.") from error
     except ParseError as error:
         unread = error if isinstance(error, Unread) else error.__cause__  # sqlglot may have tried further
         assert isinstance(unread, Unread)
         raise SqlError(text, unread.at, unread.sentence) from error
     except RecursionError as error:
-        raise SqlError(text, 0, f"the text is too large: {sql_grammar.NO_STACK}.") from error
+        raise SqlError(text, 0, f"the text is too large: {grammar.NO_STACK}.") from error
     found = [node.args["clauses"] for node in parsed if node is not None]
     if not found:
         raise SqlError(text, 0, f"there is no statement: {_STATEMENTS}.")

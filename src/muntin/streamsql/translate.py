@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from muntin.algebra import Aggregate
-from muntin.sql_grammar import NO_STACK
+from muntin.expressions.grammar import NO_STACK
 from muntin.streamsql.aggregates import aggregate_of, core_of, is_aggregate
 from muntin.streamsql.dialect import Brackets, Call, Clauses, Part, StreamSql, parse
 from muntin.streamsql.errors import SqlError
@@ -83,10 +83,11 @@ class Translation:
         )
 
     def _query(self, where: str | None, having: str | None) -> Query:
-        emit, name = self.clauses.emit, self.clauses.name
-        at = min(emit.values(), default=self.clauses.at)
+        emit, name, early = self.clauses.emit, self.clauses.name, self.clauses.early
+        at = min([*emit.values(), *([early.at] if early else [])], default=self.clauses.at)
         options: dict[str, Any] = {flag: True for flag in ("emit_empty", "emit_partial") if flag in emit}
         options |= {"emit": "on_change"} if "on_change" in emit else {}
+        options |= {"early": self.source.duration(early.node, early.at, "EARLY EVERY")} if early else {}
         options |= {"where": where, "having": having, "time": self.windowed.time, "key": self.keys}
         named = None if name is None else name.text
         return self.source.call(at, Query, self.windowed.window, self.aggregates, named, **options)

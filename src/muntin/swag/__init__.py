@@ -22,8 +22,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from muntin.algebra.aggregate import Aggregate, RowAggregate
-from muntin.algebra.holistic import Median, Quantile
+from muntin.algebra.aggregate import Aggregate
 from muntin.swag.base import SlidingWindow, checked
 from muntin.swag.bint import BInt
 from muntin.swag.bulk import Bounds, Bulk, run
@@ -73,13 +72,13 @@ def slide(
     [3.0, 2.0, 1.5, 1.0]
     """
     aggregate = checked(aggregate, "slide")
-    if isinstance(aggregate, (Median, Quantile)):
-        found = slid_quantile(aggregate, values, window, times, length)
+    if aggregate.quantile_share is not None:
+        found = slid_quantile(aggregate.quantile_share, values, window, times, length)
         if found is not None:
             return found
-    bulk = _BLOCK if times is None and not isinstance(aggregate, RowAggregate) else TwoStacksLite.bulk
+    bulk = _BLOCK if times is None and not aggregate.in_place else TwoStacksLite.bulk
 
     def one_at_a_time(records: list[Any], limits: Bounds) -> list[Any]:
-        return TwoStacksLite(aggregate)._run(records, limits)
+        return TwoStacksLite(aggregate).slide_over(records, limits)
 
     return run(bulk, aggregate, values, window, times, length, one_at_a_time)

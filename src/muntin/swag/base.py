@@ -180,7 +180,7 @@ class SlidingWindow(Combiner, ABC):
         bulk = cls._bulk_for(aggregate)
 
         def one_at_a_time(records: list[Any], limits: Bounds) -> list[Any]:
-            return cls(aggregate)._run(records, limits)
+            return cls(aggregate).slide_over(records, limits)
 
         return run(bulk, aggregate, values, window, times, length, one_at_a_time)
 
@@ -189,7 +189,8 @@ class SlidingWindow(Combiner, ABC):
         del aggregate  # most algorithms run the same way for all
         return cls.bulk
 
-    def _run(self, records: list[Any], limits: Bounds) -> list[Any]:
+    def slide_over(self, records: list[Any], limits: Bounds) -> list[Any]:
+        """Return the answer after each record, one record at a time."""
         answers, first = [], 0
         for i, record in enumerate(records):
             for _ in range(first, limits.first(i)):

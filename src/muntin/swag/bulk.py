@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muntin.algebra.aggregate import Aggregate, RowAggregate
-from muntin.algebra.builtin import BuiltIn
 from muntin.swag.columns import Columns, as_answers, as_columns, as_records, as_times, masked
 
 
@@ -82,7 +81,7 @@ def run(
         except NotCompilableError:
             pass  # a state of any other kind: same answers, one record at a time
         except OverflowError:
-            if isinstance(aggregate, BuiltIn):
+            if aggregate.fuses:
                 raise
             # A user's integers outgrew 64 bits: Python's do not.
     records = as_records(values, aggregate.arity)
@@ -96,11 +95,12 @@ def _compiled(bulk: Bulk, aggregate: Aggregate, columns: Columns, limits: Bounds
     count = len(columns.arrays[0])
     capacity = 1 << (limits.largest - 1).bit_length()  # a power of two, so that positions can be masked
     nullable = columns.valid is not None and aggregate.skips_nulls
-    if isinstance(aggregate, RowAggregate):
+    if aggregate.in_place:
         if bulk.rows is None or nullable:
             raise NotCompilableError("no kernel by reference")
-        kernel = instantiate_rows(bulk.rows, aggregate, columns.kinds)
-        partials = np.zeros((capacity + bulk.extra_rows, aggregate.width), aggregate.dtype)
+        by_rows = cast(RowAggregate, aggregate)
+        kernel = instantiate_rows(bulk.rows, by_rows, columns.kinds)
+        partials = np.zeros((capacity + bulk.extra_rows, by_rows.width), by_rows.dtype)
     else:
         algebra = aggregate.algebra(columns.kinds, inverting=bulk.inverting)
         kernel = instantiate(bulk.template, algebra, columns.kinds, nullable=nullable, empty=aggregate.empty)

@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muntin.algebra.holistic import Median, Quantile
 from muntin.swag.bulk import bounds
 from muntin.swag.columns import as_columns, masked
 
 
-def slid_quantile(
-    aggregate: Median | Quantile, values: Any, window: Any, times: Any, length: Any
-) -> NDArray[Any] | None:
-    """Return the quantile after each record; None where values are no numbers, or several are asked for."""
+def slid_quantile(q: float, values: Any, window: Any, times: Any, length: Any) -> NDArray[Any] | None:
+    """Return the q-quantile after each record; None where values are no numbers."""
     from muntin.kernels import ranks
 
     columns = as_columns(values, 1)
-    if columns is None or not isinstance(aggregate.q, float) or columns.kinds[0] not in ("i8", "f8"):
+    if columns is None or columns.kinds[0] not in ("i8", "f8"):
         return None
     (column,), count = columns.arrays, len(columns.arrays[0])
     limits = bounds(count, window, times, length)
@@ -36,5 +33,5 @@ def slid_quantile(
     out = np.full(count, np.nan)
     if len(there):
         total = np.arange(len(keys) + 1)
-        out[there] = ranks.slide(keys, total, begin[there], end[there], (aggregate.q,), floats=floats)[0]
+        out[there] = ranks.slide(keys, total, begin[there], end[there], (q,), floats=floats)[0]
     return out if len(there) == count else masked(out, begin == end)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from muntin.engine.plan import Abilities, Stream, characteristics, decide, together
 from muntin.operator import WindowOperator
-from muntin.slicing.workload import Abilities, Stream, characteristics, decide, together
 from muntin.techniques.base import Counts, Technique
 from muntin.techniques.partials import Partials
 from muntin.techniques.sliced import StoreName, checked

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from muntin.engine.ingest import as_arrow, read_times
 from muntin.expressions import Expression
 from muntin.settings import time_and_key
-from muntin.slicing import intake
 from muntin.windows.base import Query, Window
 from muntin.windows.durations import Clock
 from muntin.windows.grid import Cumulate, Grid, Sliding, Tumbling, end
@@ -101,14 +101,14 @@ class Workload:
         self.queries = listed
         self.names = [query.name or f"q{place}" for place, query in enumerate(listed)]
         self.stream = stream
-        self.table = intake.as_arrow(stream.batch)
-        times = intake.read_times(self._whole(stream.time), stream.time)
+        self.table = as_arrow(stream.batch)
+        times = read_times(self._whole(stream.time), stream.time)
         self.arrival: Places = np.argsort(times, kind="stable")  # arrival[rank]
         self.times: Places = times[self.arrival]
         self.in_order = bool((self.arrival[1:] > self.arrival[:-1]).all())
         self._refuse_late(times)
         for query in listed:
-            if query.emit_empty or query.emit != "all":
+            if query.emit_empty or query.emit != "all" or query.early is not None:
                 raise UnsupportedWorkload("techniques emit each window that has records, once.")
             if query.conditions():
                 raise UnsupportedWorkload("techniques know neither where nor having.")

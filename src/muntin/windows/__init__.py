@@ -11,7 +11,7 @@ from muntin.windows.own import user_window
 from muntin.windows.own_grid import ContextFreeWindow
 from muntin.windows.policies import policy_window
 from muntin.windows.punctuation import landmark, punctuation
-from muntin.windows.rolling import last_n, last_span, rolling
+from muntin.windows.rolling import feature_window, last_n, last_span, rolling
 from muntin.windows.session import session
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "count_tumbling",
     "cumulate",
     "delta_frame",
+    "feature_window",
     "landmark",
     "last_n",
     "last_span",

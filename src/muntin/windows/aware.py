@@ -96,6 +96,7 @@ class ContextAwareWindow(PositionWindow):
     columns: ClassVar[tuple[str, ...]] = ()
     memory: ClassVar[Any] = None
     kind = "context_aware_window"
+    settled_only = True
     context = "forward context aware"
 
     @abstractmethod

@@ -15,6 +15,7 @@ class _CountWindow(Window):
     """What the windows by count share: they are a grid over positions."""
 
     family = "count"
+    by_count = True
     context = "forward context free"
 
     def identity(self) -> tuple[str, ...]:
@@ -80,6 +81,8 @@ def record_count(value: Any, what: str) -> int:
     if not hasattr(value, "__index__") or isinstance(value, bool):
         raise TypeError(f"{what} is a whole number of records, not {value!r}.")
     number = operator.index(value)
-    if not 0 < number < LIMIT:
+    if number <= 0:
         raise ValueError(f"{what} must be above zero, not {value!r}.")
+    if number >= LIMIT:
+        raise ValueError(f"{what} must be less than 2^62 records.")
     return number

@@ -32,6 +32,7 @@ _WORDS = {
     "week": "w",
 }
 _TERM = re.compile(r"\s*(\d+)\s*([a-zA-Z]+)")
+_DIGITS = 19  # of nanoseconds: no number that is longer fits
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Duration:
         """The number, of whichever unit."""
         return self.nanoseconds if self.integer is None else self.integer  # type: ignore[return-value]
 
+    @property
+    def plain(self) -> Any:
+        """What it was made of: a number, or a text."""
+        return self.text if self.integer is None else self.integer
+
     def ticks(self, clock: Clock, what: str) -> int:
         """Return it in ticks of a clock."""
         if self.amount == 0:
@@ -136,6 +142,10 @@ def _parse(text: str, what: str) -> int:
             raise ValueError(
                 f"{what} is {text!r}, which is no duration: write '500ms', '10s', '5m', '2h', '1d', '1h30m' "
                 "or '10 minutes'."
+            )
+        if len(term.group(1).lstrip("0")) > _DIGITS:
+            raise ValueError(
+                f"{what} has a number of {len(term.group(1))} digits: it must be shorter than 146 years."
             )
         total += int(term.group(1)) * _UNITS[unit]
         at = term.end()

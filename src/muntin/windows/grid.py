@@ -218,7 +218,7 @@ class Cumulate(_GridWindow):
 
 def plain(duration: Duration) -> Any:
     """Return a duration as it was written; no offset as 0."""
-    return duration.integer if duration.integer is not None else duration.text
+    return duration.plain
 
 
 def tumbling(length: Any, offset: Any = 0) -> Window:

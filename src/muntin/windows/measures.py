@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.windows.base import Inputs, PositionWindow, Window, column_name
+from muntin.windows.base import Inputs, PositionWindow, Vanishes, Window, column_name
 from muntin.windows.durations import Clock
 from muntin.windows.grid import Grid
 
@@ -28,6 +28,10 @@ class On(PositionWindow):
     window: Window
     kind = "on"
     measured = True
+
+    def vanishes(self) -> Vanishes:
+        """Return that a window stays as long as its records do."""
+        return "never"
 
     def resolved(self, clock: Clock) -> Measured:
         """Return the grid in units of the measure."""

@@ -21,6 +21,7 @@ class UserWindow(PositionWindow):
     state: Any
     columns: tuple[str, ...]
     kind = "user_window"
+    settled_only = True
 
     def resolved(self, clock: Clock) -> UserWindow:
         """Return the window: it is a rule by itself."""

@@ -139,6 +139,20 @@ class OwnGrid:
         for start in gone:
             del self._slices[start]
 
+    def restore(self, length: int) -> None:
+        """Know of no slice, and of no window longer than this, until asked again: a call was broken off."""
+        # In this order, so that there is never a start without its slice.
+        self._starts, self._known, self._slices = [], None, {}
+        self.length = length
+
+    def learn(self, starts: Places) -> None:
+        """Know of slices that were cut: where no window is, only they tell where one begins.
+
+        From the last to the first, so that each ends where the next begins.
+        """
+        for start in np.unique(starts)[::-1].tolist():
+            self.around(start)
+
     def floors(self, times: Places) -> Places:
         """Return the last edge at or before each time."""
         out = self._look_up(times)

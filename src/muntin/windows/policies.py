@@ -123,6 +123,7 @@ class PolicyWindow(PositionWindow):
     evict: Policy | Own
     columns: tuple[str, ...]
     kind = "policy_window"
+    settled_only = True
     each_record = True
     context = "forward context aware"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.windows.base import Inputs, PositionWindow, Window, column_name
+from muntin.windows.base import Inputs, PositionWindow, Vanishes, Window, column_name
 from muntin.windows.durations import Clock, Duration
 from muntin.windows.grid import plain
 
@@ -74,6 +74,10 @@ class Landmark(PositionWindow):
     def identity(self) -> tuple[str, ...]:
         """Return the running number; windows that grow are told apart by where they end."""
         return ("window_id",) if self.every is None else ("window_end",)
+
+    def vanishes(self) -> Vanishes:
+        """Return that a record that ends it leaves no window to the next multiple of `every`."""
+        return "out of order" if self.every is None else "always"
 
     def resolved(self, clock: Clock) -> Landmarks:
         """Return the rule in ticks."""

@@ -1,11 +1,11 @@
-"""Windows that look back from a record, or from a time: rolling, last_span, last_n."""
+"""Windows that look back from a record, or from a time: rolling, last_span, last_n, and those of features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from muntin.windows.base import PositionWindow, Window
+from muntin.windows.base import PositionWindow, Vanishes, Window
 from muntin.windows.count import record_count
 from muntin.windows.durations import Clock, Duration
 from muntin.windows.grid import plain
@@ -19,6 +19,10 @@ class LookBack:
     rows: int | None
     every: int
     rolling: bool
+    before: bool = False  # only records of earlier times count
+    back: int = 0  # so many records are left out at the newer end
+    since: Any = None  # windows end to end: from the start of the one that holds the record's time
+    kept: bool = False  # what the last window of each key holds is kept, however old it is
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +33,10 @@ class Rolling(PositionWindow):
     rows: int | None
     kind = "rolling"
     each_record = True
+
+    def vanishes(self) -> Vanishes:
+        """Return that there is a window at each of its records, whatever comes."""
+        return "never"
 
     def resolved(self, clock: Clock) -> LookBack:
         """Return the rule in ticks."""
@@ -57,6 +65,10 @@ class LastSpan(PositionWindow):
     each_record = True
     context = "forward context aware"
 
+    def vanishes(self) -> Vanishes:
+        """Return that there is a window at each of its records, whatever comes."""
+        return "never"
+
     def resolved(self, clock: Clock) -> LookBack:
         """Return the rule in ticks."""
         return LookBack(self.length.ticks(clock, "length"), None, self.every, False)
@@ -83,6 +95,10 @@ class LastN(PositionWindow):
     kind = "last_n"
     context = "forward context aware"
 
+    def vanishes(self) -> Vanishes:
+        """Return that there is a window at each of its records, whatever comes."""
+        return "never"
+
     def resolved(self, clock: Clock) -> LatestRecords:
         """Return the rule in ticks."""
         return LatestRecords(self.n, self.every.ticks(clock, "every"))
@@ -94,6 +110,47 @@ class LastN(PositionWindow):
     def identity(self) -> tuple[str, ...]:
         """Return what tells a window apart."""
         return ("window_end",)
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureWindow(PositionWindow):
+    """At each record, what is known of its key: a rolling window, or one of the calendar up to the record."""
+
+    window: Window
+    closed: str
+    back: int
+    kind = "feature_window"
+    each_record = True
+
+    def resolved(self, clock: Clock) -> LookBack:
+        """Return the rule in ticks."""
+        rule, before = self.window.resolved(clock), self.closed == "left"
+        if isinstance(rule, LookBack):
+            return replace(rule, before=before, back=self.back, kept=True)
+        return LookBack(None, None, 1, True, before, self.back, rule, True)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the window, and what of it counts."""
+        return {"window": self.window, "closed": self.closed, "back": self.back}
+
+    def identity(self) -> tuple[str, ...]:
+        """Return what tells a window apart."""
+        return ("window_end", "window_id")
+
+
+def feature_window(window: Window, closed: str = "right", back: int = 0) -> Window:
+    """At each record: those of a rolling, tumbling or calendar window up to it, or before its time ("left").
+
+    The newest `back` of them do not count. What the window of a key's last record holds is kept for good.
+
+    >>> feature_window(rolling("10s"), closed="left")
+    feature_window(rolling('10s'), closed='left')
+    """
+    if not isinstance(window, Window) or window.kind not in ("rolling", "tumbling", "calendar"):
+        raise ValueError(f"features look back by rolling, tumbling or calendar windows, not by {window!r}.")
+    if closed not in ("right", "left"):
+        raise ValueError(f"closed is 'right' or 'left', not {closed!r}.")
+    return FeatureWindow(window, closed, record_count(back, "back") if back else 0)
 
 
 def rolling(length: Any = None, *, rows: int | None = None) -> Window:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muntin.windows.base import Window
+from muntin.windows.base import Vanishes, Window
 from muntin.windows.durations import Clock, Duration
 from muntin.windows.grid import plain
 
@@ -16,12 +16,17 @@ class Session(Window):
 
     gap: Duration
     family = "session"
+    by_gap = True
     context = "forward context free"
     kind = "session"
 
     def resolved(self, clock: Clock) -> int:
         """Return the gap in ticks."""
         return self.gap.ticks(clock, "gap")
+
+    def vanishes(self) -> Vanishes:
+        """Return that each record that joins it gives it another end."""
+        return "always"
 
     def parameters(self) -> dict[str, Any]:
         """Return the gap."""

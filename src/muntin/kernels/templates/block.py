@@ -5,6 +5,7 @@ processor runs side by side, which makes this faster than Two-Stacks Lite (one a
 """
 
 from muntin.kernels.slots import combine, lift, load, lower, lower_pair, store
+from muntin.kernels.templates.two_stacks_lite import flip
 
 
 def slide(columns, valid, starts, window, out, missing, partials, marks):
@@ -17,11 +18,7 @@ def slide(columns, valid, starts, window, out, missing, partials, marks):
     if n <= window:
         return
     now, then = partials[:window], partials[window:]  # suffixes of the last block, and of this one
-    suffix = lift(columns, valid, window - 1)
-    store(now, window - 1, suffix)
-    for j in range(window - 2, -1, -1):
-        suffix = combine(lift(columns, valid, j), suffix)
-        store(now, j, suffix)
+    flip(columns, valid, 0, window, now, 0)
     begin = window
     while begin + window <= n:
         prefix = lift(columns, valid, begin)

@@ -6,6 +6,7 @@ room + (p & (room - 1)).
 """
 
 from muntin.kernels.slots import combine, lift, load, store
+from muntin.kernels.templates.trees import stretch
 
 ENTRIES = ("fold", "append", "append_all", "moved", "suffixes", "sliced")
 
@@ -121,39 +122,6 @@ def moved(nodes, room, others, other_room, ends):
     return combines
 
 
-def stretch(nodes, room, low, high):
-    """Fold the leaves from slot `low` to before slot `high`; return the state and the number of combines."""
-    combines = 0
-    v = room + low
-    u = room + high
-    left = load(nodes, v)
-    has_left = False
-    right = left
-    has_right = False
-    while v < u:
-        if v & 1:
-            if has_left:
-                left = combine(left, load(nodes, v))
-                combines += 1
-            else:
-                left = load(nodes, v)
-            has_left = True
-            v += 1
-        if u & 1:
-            u -= 1
-            if has_right:
-                right = combine(load(nodes, u), right)
-                combines += 1
-            else:
-                right = load(nodes, u)
-            has_right = True
-        v >>= 1
-        u >>= 1
-    if has_left and has_right:
-        return combine(left, right), combines + 1
-    return (left, combines) if has_left else (right, combines)
-
-
 def newest(nodes, room, ends, low):
     """Fold the leaves from slot `low` to the newest; return the state and the number of combines.
 
@@ -175,7 +143,7 @@ def newest(nodes, room, ends, low):
         size *= 2
     if begin == low:
         return load(nodes, v), 0
-    state, combines = stretch(nodes, room, low, begin)
+    state, combines = stretch(nodes, 0, room, low, begin)
     return combine(state, load(nodes, v)), combines + 1
 
 
@@ -184,7 +152,7 @@ def suffix(nodes, room, ends, low):
     first = low & (room - 1)
     if first <= ((ends[1] - 1) & (room - 1)):
         return newest(nodes, room, ends, first)
-    older, more = stretch(nodes, room, first, room)
+    older, more = stretch(nodes, 0, room, first, room)
     newer, yet = newest(nodes, room, ends, 0)
     return combine(older, newer), more + yet + 1
 

@@ -1,6 +1,7 @@
 """What is done with the partials of slices: fold records into them, merge them, fold ranges of them."""
 
 from muntin.kernels.slots import combine, lift, load, lower, store
+from muntin.kernels.templates.two_stacks_lite import flip
 
 ENTRIES = ("segments", "scatter", "scatter_apart", "add_one", "merge", "each_range", "slide_ranges", "finish")
 
@@ -75,6 +76,11 @@ def each_range(states, low, high, out):
         store(out, w, state)
 
 
+def value(states, valid, i):
+    """Return what is folded by functions of templates over records: the partial of a slice."""
+    return load(states, i)
+
+
 def slide_ranges(states, starts, keys, low, high, out, front, begin, split, upto, back):
     """Fold ranges with two stacks per key, which go on from call to call; if one goes back, they begin anew.
 
@@ -88,11 +94,7 @@ def slide_ranges(states, starts, keys, low, high, out, front, begin, split, upto
         k = keys[first]
         back_again = starts[first] < begin[k] or starts[h - 1] + 1 < upto[k]
         if starts[first] >= split[k] or back_again:  # no front for it: what there is becomes the front
-            state = load(states, h - 1)
-            store(front, h - 1, state)
-            for j in range(h - 2, first - 1, -1):
-                state = combine(load(states, j), state)
-                store(front, j, state)
+            state = flip(states, None, first, h, front, first)
             combines += h - 1 - first
             begin[k] = starts[first]
             split[k] = starts[h - 1] + 1

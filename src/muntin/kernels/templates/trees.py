@@ -56,40 +56,47 @@ def refresh(states, key, rank, bases, rooms, fills, nodes):
     return combines
 
 
+def stretch(nodes, base, room, low, high):
+    """Fold the leaves from `low` to before `high`, the older first; return the state and the combines."""
+    combines = 0
+    v = room + low
+    u = room + high
+    left = load(nodes, base + v)  # at least one leaf: it is replaced or combined
+    has_left = False
+    right = left
+    has_right = False
+    while v < u:
+        if v & 1:
+            if has_left:
+                left = combine(left, load(nodes, base + v))
+                combines += 1
+            else:
+                left = load(nodes, base + v)
+            has_left = True
+            v += 1
+        if u & 1:
+            u -= 1
+            if has_right:
+                right = combine(load(nodes, base + u), right)
+                combines += 1
+            else:
+                right = load(nodes, base + u)
+            has_right = True
+        v >>= 1
+        u >>= 1
+    if has_left and has_right:
+        left = combine(left, right)
+        combines += 1
+    elif has_right:
+        left = right
+    return left, combines
+
+
 def ranges(nodes, key, low, high, bases, rooms, out):
-    """Fold ranges of leaves in at most 2 log2(leaves) combines each, the older first; count the combines."""
+    """Fold ranges of leaves in at most 2 log2(leaves) combines each; count the combines."""
     combines = 0
     for w in range(len(low)):
-        base = bases[key[w]]
-        v = rooms[key[w]] + low[w]
-        u = rooms[key[w]] + high[w]
-        left = load(nodes, base + v)  # at least one leaf: it is replaced or combined
-        has_left = False
-        right = left
-        has_right = False
-        while v < u:
-            if v & 1:
-                if has_left:
-                    left = combine(left, load(nodes, base + v))
-                    combines += 1
-                else:
-                    left = load(nodes, base + v)
-                has_left = True
-                v += 1
-            if u & 1:
-                u -= 1
-                if has_right:
-                    right = combine(load(nodes, base + u), right)
-                    combines += 1
-                else:
-                    right = load(nodes, base + u)
-                has_right = True
-            v >>= 1
-            u >>= 1
-        if has_left and has_right:
-            left = combine(left, right)
-            combines += 1
-        elif has_right:
-            left = right
-        store(out, w, left)
+        state, more = stretch(nodes, bases[key[w]], rooms[key[w]], low[w], high[w])
+        combines += more
+        store(out, w, state)
     return combines

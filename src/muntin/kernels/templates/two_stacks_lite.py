@@ -3,7 +3,7 @@
 The back is a running state, the front a suffix scan over the column itself; only the front is stored.
 """
 
-from muntin.kernels.slots import combine, lift, load, lower, lower_pair, store
+from muntin.kernels.slots import combine, lift, load, lower, lower_pair, store, value
 
 
 def first_at_or_past(starts, window, bound, i, n):
@@ -19,6 +19,19 @@ def oldest(starts, window, i):
     if starts is None:
         return i - window + 1
     return starts[i]
+
+
+def flip(columns, valid, low, high, front, at):
+    """Make the front of the values from `low` to before `high`: the folds of each up to the last.
+
+    They are written from front[at] on; returns the fold of all.
+    """
+    state = value(columns, valid, high - 1)
+    store(front, at + high - 1 - low, state)
+    for j in range(high - 2, low - 1, -1):
+        state = combine(value(columns, valid, j), state)
+        store(front, at + j - low, state)
+    return state
 
 
 def slide(columns, valid, starts, window, out, missing, partials, marks):
@@ -42,11 +55,7 @@ def slide(columns, valid, starts, window, out, missing, partials, marks):
             lower(back, out, missing, i)
             i += 1
             continue
-        front = lift(columns, valid, i - 1)
-        store(partials, i - 1 - F, front)
-        for j in range(i - 2, F - 1, -1):
-            front = combine(lift(columns, valid, j), front)
-            store(partials, j - F, front)
+        front = flip(columns, valid, F, i, partials, 0)
         lower_pair(front, back, out, missing, i)
         stop = first_at_or_past(starts, window, B, i + 1, n)
         for j in range(i + 1, stop):

@@ -1,0 +1,1 @@
+"""What each command does; loaded when it is run."""

@@ -1,0 +1,1 @@
+"""Pipelines: pipeline.toml, sources, sinks, and how a run goes on after a stop."""
